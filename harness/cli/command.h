@@ -32,7 +32,7 @@ struct Command {
     const char *name;          // of a part: "store export"
     const char *usage;         // after the name; an argument MODEL is a path, or a name (shipped.h)
     const char *summary;       // one line
-    const char *lesson;        // --help above the options, with examples
+    const char *lesson;        // --help above the options, with examples: a file of harness/commands/lessons
     int arguments[2];          // at least and at most how many it takes, options not counted
     const Arg *options;        // those whose value is MODEL, likewise
     size_t option_count, size; // size: of the struct that they fill, zeros and the rows' defaults at first

@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/bench/bench_report.h"
 #include "harness/bench/surface.h"
 #include "engine/base/ranges.h"
@@ -244,50 +245,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(bench_lesson, "harness/commands/lessons/bench.txt")
+
 const Command command_bench = {
     .name = "bench",
     .usage = "MODEL [OPTIONS]",
     .summary = "time single steps, and the machine's floors under them; --store keeps them for figures",
     .arguments = {1, 1},
-    .lesson =
-        "Times one step of so many tokens on top of so much context: forward pass, LM head on every node,\n"
-        "best token of each. Verification pays where a step of many tokens costs little more than a step of\n"
-        "one: that ratio is the slowdown. The two floors printed with it were measured on this machine just\n"
-        "before: the bytes a step must read at the memory's speed, and its operations at the processor's.\n"
-        "Floor is the share of the step's time that the larger one explains; above 100% the model fits in\n"
-        "the caches, whose speed no floor includes.\n"
-        "\n"
-        "Times are medians. [95%] is the interval of the median (all samples if there are fewer than six),\n"
-        "or of the ratio of two medians. A sample is disturbed if the system gave our processor to another\n"
-        "program, if others kept more than a quarter of a core busy (other virtual machines a twentieth),\n"
-        "if the clock changed, or if this program was stopped or waited for memory from a disk. Disturbed\n"
-        "samples are repeated, up to four times the number asked for; a point left with too few good ones\n"
-        "is marked as disturbed, and so are points over such a step of one token. Their slowdown may be off\n"
-        "several times over: short steps fit between two turns of a busy neighbour, long ones don't.\n"
-        "\n"
-        "With --batch B sequences, each with its own cache of so much context, run such a step together,\n"
-        "and the weights are read once for all of them: tokens are of one sequence, rows the sum. Slowdown\n"
-        "is still over one token of one sequence; 'a sequence' is the part of it that each of them pays.\n"
-        "\n"
-        "With --store the times of a grid go into a store, for 'outpace plot slowdown'; that has options of\n"
-        "its own: 'outpace bench --store --help'.\n"
-        "\n"
-        "With --adapter the steps are an adapter's, an EAGLE draft's or a Medusa head's, on random states.\n"
-        "\n"
-        "A stand-in is a model with the shape of a published one, whose weights are copied (inflated) or\n"
-        "random. On a GPU MODEL may be a shape's name ('outpace model shapes'): the card makes the weights\n"
-        "that 'outpace model synth' would write, and no file is read; SHAPE:8 and SHAPE:4 are of so many\n"
-        "bits. Weights are read faster from huge pages; the share of memory in them is printed, and\n"
-        "docs/speed.md explains how to raise it. One token is timed again after each context's points: if\n"
-        "its time has changed, the machine has, and slowdowns may be wrong: measure again.\n"
-        "\n"
-        "  outpace bench MODEL\n"
-        "  outpace bench MODEL --tokens 1,8..64+8 --context 100\n"
-        "  outpace bench MODEL --k 1,5,10 --w 2..14+2 --layout batch --csv > surface.csv\n"
-        "  outpace bench MODEL --tokens 1,4,16 --batch 1,2,4,8 --context 100\n"
-        "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n"
-        "  outpace bench MODEL --adapter EAGLE --tokens 1,2,10\n"
-        "  outpace bench llama2-7b --device cuda\n",
+    .lesson = bench_lesson,
     COMMAND_OPTIONS(OPTIONS, BenchArguments),
     .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows batch"),
     .run = run,

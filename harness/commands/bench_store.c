@@ -246,35 +246,15 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(bench_store_lesson, "harness/commands/lessons/bench-store.txt")
+
 const Command command_bench_store = {
     .name = "bench --store",
     .usage = "MODEL [OPTIONS]",
     .summary = "measure what steps of every size cost, and their parts, into the store",
     .arguments = {1, 1},
     .kept = "measured points are kept: the same command continues",
-    .lesson =
-        "Times steps of k rows of w + 1 tokens over contexts, beside a step of one token at that context:\n"
-        "the memory-to-compute surface, slowdown(k, w, context). And a step's parts by themselves: layers\n"
-        "(all, and those before and after each of --exits), the LM head, prefill, committing, building\n"
-        "a tree. Each point is timed --samples times; mean, median and its interval go into table surface.\n"
-        "What other processes disturb is timed again, at most four times as often; what could not be\n"
-        "measured undisturbed is marked, in the store, in 'outpace show', and in figures by *, or in grey\n"
-        "where all of its samples are disturbed.\n"
-        "With --batch the grid is timed of 1, 2, ... sequences that run their steps together, each with its\n"
-        "own cache: rows are those of all, and slowdowns over one token of one sequence.\n"
-        "With --sequence a text of each context is run from nothing, in chunks of at most 1,024: prefill.\n"
-        "With --cache copied each row of a batch reads a copy of the cache of its own, made before it is\n"
-        "timed. One token is timed before and after a context's grid: if these differ, the machine changed,\n"
-        "which is stored and printed; --again measures anew. The same command continues an interrupted run.\n"
-        "\n"
-        "  outpace bench --store MODEL\n"
-        "  outpace bench --store MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
-        "  outpace bench --store MODEL --k 1 --w 0 --context 16000 --sequence --sliding-window off\n"
-        "  outpace bench --store MODEL --layout tree --rows 0 --db mine.db\n"
-        "  outpace bench --store MODEL --layout tree --batch 1,2,4,8\n"
-        "  outpace bench --store MODEL --cache copied --rows 0\n"
-        "  outpace bench --store MODEL --k 1 --w 0 --exits 1..8\n"
-        "  outpace bench --store MODEL --device cuda --math fast\n",
+    .lesson = bench_store_lesson,
     COMMAND_OPTIONS(OPTIONS, SurfaceArguments),
     .shared = MODEL_SET(offsetof(SurfaceArguments, engine), "layout context merge max_rows batch"),
     .run = run};

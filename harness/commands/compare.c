@@ -1,6 +1,7 @@
 // Is B faster than A?
 #include "harness/cli/command.h"
 
+#include "engine/base/shipped.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
 #include "harness/cli/table.h"
@@ -306,40 +307,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(compare_lesson, "harness/commands/lessons/compare.txt")
+
 const Command command_compare = {
     .name = "compare",
     .usage = "A B [OPTIONS]",
     .summary = "is B faster than A? runs, points, or stores; exit code 1 if it is slower",
     .arguments = {2, 2},
-    .lesson =
-        "A and B are runs (a number or a name), points of runs (12/3), or stores, of which the newest run\n"
-        "is taken; FILE:12/3 is a point in another store. Points are paired by their content (model,\n"
-        "prompts, method, settings; not the paths of files), two single points by their prompts alone.\n"
-        "\n"
-        "Compares the speedup over the baseline that was measured with each sample, prompt by\n"
-        "prompt: a ratio above 1 is B faster, with an interval of 2000 resamples of prompts and of passes\n"
-        "within them. A slower or busier machine slows the baselines as well: their own change is printed\n"
-        "separately. Disturbed samples are left out on both sides: 12/48 is how many of how many; above S:\n"
-        "a speedup that only a disturbed baseline gives.\n"
-        "\n"
-        "An interval within the margin around 1 is the same; one beyond it, after it is widened to judge\n"
-        "all points at once, is faster or slower. Everything else is unclear, and so is a comparison of\n"
-        "fewer than ten undisturbed prompts, or with a speedup above S (its baseline was disturbed).\n"
-        "\n"
-        "Exit code 1 if any point or all together are slower, or if a text is not its baseline's any more.\n"
-        "A baseline has no baseline of its own. To guard its speed, use --absolute, which judges the time\n"
-        "of a token, on a machine that runs nothing else. Points without a baseline are always judged so.\n"
-        "\n"
-        "--acceptance asks another question: does B's drafter accept other guesses? It compares steps that\n"
-        "begin at the same token of the same text, so a difference is not the text's; S over whole outputs\n"
-        "differs also because a text does. Two records of other engines (store import), or one and a run of\n"
-        "ours, are compared as single points, prompt by prompt in their order. Exit code 1 if B accepts\n"
-        "fewer.\n"
-        "\n"
-        "  outpace compare 11 12\n"
-        "  outpace compare 12/1 12/3 --margin 0.01\n"
-        "  outpace compare before.db after.db --absolute --method autoregressive\n"
-        "  outpace compare 12/3 vllm.db:1/1 --acceptance\n",
+    .lesson = compare_lesson,
     COMMAND_OPTIONS(OPTIONS, CompareOptions),
     .run = run,
     .tables = TABLES(&POINTS, &ALL, &SIDES, &ACCEPTED_FORM, &PARTS_FORM, &FIRST_FORM)};

@@ -6,6 +6,7 @@
 // own. The options of a part that an option chooses ("bench --store") belong to the command's entry.
 #include "harness/cli/command.h"
 
+#include "engine/base/shipped.h"
 #include "engine/decode/method.h"
 #include "harness/cli/version.h"
 
@@ -391,19 +392,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return true;
 }
 
-const Command command_completions = {
-    .name = "completions",
-    .usage = "bash|zsh|fish|man | words KIND [TOKEN]",
-    .summary = "print completions for a shell, or the manual page",
-    .arguments = {1, 3},
-    .lesson =
-        "Prints a script that completes commands, options and their values; or the manual page in\n"
-        "roff. A wheel has both, and 'make install' installs them.\n"
-        "\n"
-        "'words' prints the names that a script offers for MODEL, RUN, DATASET, METHOD, ... at that moment.\n"
-        "\n"
-        "  source <(outpace completions bash)            bash, for this session: or in ~/.bashrc\n"
-        "  outpace completions zsh > ~/.zfunc/_outpace   zsh, if fpath has ~/.zfunc\n"
-        "  outpace completions fish > ~/.config/fish/completions/outpace.fish\n"
-        "  outpace completions man | man -l -\n",
-    .run = run};
+EMBED(completions_lesson, "harness/commands/lessons/completions.txt")
+
+const Command command_completions = {.name = "completions",
+                                     .usage = "bash|zsh|fish|man | words KIND [TOKEN]",
+                                     .summary = "print completions for a shell, or the manual page",
+                                     .arguments = {1, 3},
+                                     .lesson = completions_lesson,
+                                     .run = run};

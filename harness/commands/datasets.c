@@ -4,6 +4,7 @@
 #include "datasets/format.h"
 #include "datasets/datasets.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/cli/table.h"
 
 #include <stdio.h>
@@ -153,22 +154,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return true;
 }
 
-const Command command_datasets = {
-    .name = "datasets",
-    .usage = "[DATASET | --path FILE | --formats | index ...]",
-    .summary = "list the datasets and where they are; show prompts of one",
-    .arguments = {0, 1},
-    .lesson =
-        "Lists the datasets that an experiment may name: small ones of our own, which are in the program,\n"
-        "and published ones, which are looked for in the folder OUTPACE_DATA. With a name, shows its\n"
-        "first prompts (1> the first turn, 1= an answer to it). NAME:FRAME puts the same rows into\n"
-        "another prompt. A file of your own is JSON Lines, CSV, Parquet, ShareGPT or text, perhaps gzipped.\n"
-        "\n"
-        "  outpace datasets mathematics\n"
-        "  datasets/fetch data gsm8k && OUTPACE_DATA=data outpace datasets gsm8k:qa --split train\n"
-        "  outpace datasets --path prompts.jsonl -n 5\n"
-        "  outpace datasets index --help        texts for the method 'rest'\n",
-    COMMAND_OPTIONS(OPTIONS, DatasetsOptions),
-    .run = run,
-    .parts = (const Command *const[]){&command_datasets_index, NULL},
-    .tables = TABLES(&FORM)};
+EMBED(datasets_lesson, "harness/commands/lessons/datasets.txt")
+
+const Command command_datasets = {.name = "datasets",
+                                  .usage = "[DATASET | --path FILE | --formats | index ...]",
+                                  .summary = "list the datasets and where they are; show prompts of one",
+                                  .arguments = {0, 1},
+                                  .lesson = datasets_lesson,
+                                  COMMAND_OPTIONS(OPTIONS, DatasetsOptions),
+                                  .run = run,
+                                  .parts = (const Command *const[]){&command_datasets_index, NULL},
+                                  .tables = TABLES(&FORM)};

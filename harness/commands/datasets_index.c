@@ -3,6 +3,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
+#include "engine/base/shipped.h"
 #include "engine/decode/structures/datastore.h"
 #include "engine/text/tokenizer.h"
 
@@ -100,20 +101,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return o->info ? info(line->words.items[0], e) : build(&line->words, o, e);
 }
 
+EMBED(datasets_index_lesson, "harness/commands/lessons/datasets-index.txt")
+
 const Command command_datasets_index = {
     .name = "datasets index",
     .usage = "FILES... -o FILE --model MODEL | --info FILE",
     .summary = "index texts for the method 'rest', which looks phrases up in them",
     .arguments = {1, WORDS_MAX},
     .kept = "nothing is written",
-    .lesson =
-        "Cuts texts into tokens with a model's tokenizer and sorts all positions in them. A file is one\n"
-        "document, or with --lines each of its lines; no phrase crosses the border between documents. It\n"
-        "takes 20 bytes of memory a token while it builds, and 8 in the file. A file that isn't such an\n"
-        "index is replaced only with --force.\n"
-        "\n"
-        "  outpace datasets index notes/*.txt -o notes.store --model MODEL\n"
-        "  outpace datasets index --info notes.store\n"
-        "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
+    .lesson = datasets_index_lesson,
     COMMAND_OPTIONS(OPTIONS, DatastoreOptions),
     .run = run};

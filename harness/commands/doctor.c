@@ -3,6 +3,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/version.h"
 #include "harness/ranks/ranks.h"
@@ -202,16 +203,12 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_doctor = {
-    .name = "doctor",
-    .usage = "[OPTIONS]",
-    .summary = "describe this machine, its limits, and what would spoil a measurement",
-    .lesson =
-        "Reads the system's facts on processor, caches, cores and memory, measures how fast memory is\n"
-        "read and how fast the best kernels compute (the two floors of 'outpace bench'), lists the\n"
-        "libraries, and warns of what makes numbers wrong: a governor that changes clocks, load, other\n"
-        "processes.\n"
-        "\n"
-        "mpirun -n R outpace doctor --ranks mpi also measures the messages that lookahead's ranks send.\n",
-    COMMAND_OPTIONS(OPTIONS, DoctorOptions),
-    .run = run};
+EMBED(doctor_lesson, "harness/commands/lessons/doctor.txt")
+
+const Command command_doctor = {.name = "doctor",
+                                .usage = "[OPTIONS]",
+                                .summary =
+                                    "describe this machine, its limits, and what would spoil a measurement",
+                                .lesson = doctor_lesson,
+                                COMMAND_OPTIONS(OPTIONS, DoctorOptions),
+                                .run = run};

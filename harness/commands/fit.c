@@ -3,6 +3,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/analysis/choice.h"
 #include "harness/price/prediction.h"
 #include "harness/analysis/stored.h"
@@ -152,36 +153,12 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_fit = {
-    .name = "fit",
-    .usage = "RUN | --points FILE.tsv | --surface FILE.csv [OPTIONS]",
-    .summary = "fit the law of step compression, or a machine, to measured points",
-    .arguments = {0, WORDS_MAX},
-    .lesson =
-        "Fits alpha, the chance that a guessed token is right, and f, one step in f having a good guess\n"
-        "at all, to measured step compression S (Lookahead, Eq. 5 and 7): of a stored run, each model and\n"
-        "dataset by itself, with the lengths that its steps accepted; or of a file, which has a header\n"
-        "line and tabs: columns N, W, G, S, and where known se; or a row a prompt, with prompt and steps;\n"
-        "accepted, as length:count,length:count, adds the maximum likelihood; candidates, the same way,\n"
-        "gives the corrected law each step's own number of guesses. How outputs were counted must be given\n"
-        "(--bonus, --filling): another way may fit as well, and gives another alpha and f.\n"
-        "\n"
-        "Printed: a bonus token is the one that a step adds to what it accepts; filling are steps before\n"
-        "the window is full; rms how far off S is; the condition, and the correlation of ln alpha and ln f,\n"
-        "how badly the data tell both apart (1: not at all).\n"
-        "\n"
-        "A fit of a run is kept in its store (view fitted; docs/queries.md), once however often it is made,\n"
-        "but for points that --label chose. Once the run has other points, it is marked as of others.\n"
-        "\n"
-        "  outpace fit 12\n"
-        "  outpace fit --points published.tsv\n"
-        "  outpace fit --points mine.tsv --law corrected --bonus dropped --filling 256 --json\n"
-        "\n"
-        "With --surface it fits a machine to the times of steps instead; a third of them is held out, to\n"
-        "be priced unseen. Errors by rows are those of the fit and of the machine of --on as it is given:\n"
-        "  outpace bench MODEL --csv > surface.csv\n"
-        "  outpace fit --surface surface.csv --model MODEL --on cpu-2core-zen4 --save mine.json\n"
-        "  outpace bench llama2-7b --device cuda --csv > card.csv\n"
-        "  outpace fit --surface card.csv --shape llama2-7b --on h100 --save card.json\n",
-    COMMAND_OPTIONS(OPTIONS, FitArguments),
-    .run = run};
+EMBED(fit_lesson, "harness/commands/lessons/fit.txt")
+
+const Command command_fit = {.name = "fit",
+                             .usage = "RUN | --points FILE.tsv | --surface FILE.csv [OPTIONS]",
+                             .summary = "fit the law of step compression, or a machine, to measured points",
+                             .arguments = {0, WORDS_MAX},
+                             .lesson = fit_lesson,
+                             COMMAND_OPTIONS(OPTIONS, FitArguments),
+                             .run = run};

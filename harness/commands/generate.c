@@ -3,6 +3,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "engine/decode/decode.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/prompts.h"
@@ -417,35 +418,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_generate = {
-    .name = "generate",
-    .usage = "MODEL [PROMPT | -f FILE | - | --ids 1,2,3] [OPTIONS]",
-    .summary = "generate text with a model by one method",
-    .arguments = {1, WORDS_MAX},
-    .lesson =
-        "MODEL is a Hugging Face directory (config.json, model.safetensors or shards, tokenizer.json), a\n"
-        "GGUF file, or the name of a model that comes with the program: reference, draft, ...\n"
-        "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"
-        "Ctrl-C ends the text where it is (exit code 130). OUTPACE_THREADS and OUTPACE_ISA in the\n"
-        "environment replace --threads and --isa where those aren't given. Tables that a method makes\n"
-        "of the model are kept in --cache; a default that cannot be written is a warning.\n"
-        "\n"
-        "--stats: S is tokens a step after prefill; rows are the tokens that a step runs, guesses and all.\n"
-        "A step proposes guesses, runs the model forward over them, verifies which are right, and lets the\n"
-        "method observe the result. A stand-in is a model with the shape of a published one, whose weights\n"
-        "are copied (inflated) or random. Without a prompt, standard input is read if it is not a terminal.\n"
-        "\n"
-        "  outpace generate reference \"Once upon a time\" --stats\n"
-        "  outpace generate reference \"Once upon a time\" --steps --method lookahead\n"
-        "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
-        "  outpace generate MODEL -f prompt.txt --method speculative:gamma=4 --draft SMALLER-MODEL\n"
-        "  outpace generate MODEL -f prompt.txt --method 'mix:ngrammys(k=5)+lookahead(W=7,G=7),rows=64'\n"
-        "  echo \"2 + 2 =\" | outpace generate MODEL --temperature 0.8 --top-p 0.9 --seed 7\n"
-        "  outpace generate MODEL --ids 1,257 --json\n"
-        "  outpace generate MODEL \"Once\" --device cuda:0,cuda:1       layers on two cards\n"
-        "  mpirun -n 2 outpace generate MODEL \"Once\" --ranks mpi --method lookahead:ranks=2\n"
-        "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
-    COMMAND_OPTIONS(OPTIONS, GenerateOptions),
-    .shared = MODEL_SET(offsetof(GenerateOptions, models.engine), "batch"),
-    .begin = read_environment,
-    .run = run};
+EMBED(generate_lesson, "harness/commands/lessons/generate.txt")
+
+const Command command_generate = {.name = "generate",
+                                  .usage = "MODEL [PROMPT | -f FILE | - | --ids 1,2,3] [OPTIONS]",
+                                  .summary = "generate text with a model by one method",
+                                  .arguments = {1, WORDS_MAX},
+                                  .lesson = generate_lesson,
+                                  COMMAND_OPTIONS(OPTIONS, GenerateOptions),
+                                  .shared = MODEL_SET(offsetof(GenerateOptions, models.engine), "batch"),
+                                  .begin = read_environment,
+                                  .run = run};

@@ -1,6 +1,7 @@
 // Describes methods and their parameters, from the rows that parse them.
 #include "harness/cli/command.h"
 
+#include "engine/base/shipped.h"
 #include "engine/decode/method.h"
 #include "harness/cli/table.h"
 
@@ -38,19 +39,13 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return true;
 }
 
-const Command command_methods = {
-    .name = "methods",
-    .usage = "[METHOD...]",
-    .summary = "list the decoding methods and their parameters",
-    .arguments = {0, WORDS_MAX},
-    .lesson =
-        "Lists the methods, or those named, with a line a parameter: name, range, default, meaning.\n"
-        "Give parameters after the method's name:\n"
-        "  outpace generate MODEL \"Hello\" --method prompt-lookup:ngram_max=2,draft=8\n"
-        "A mix puts several into one tree. Each has its parameters in parentheses, and the whole is written\n"
-        "in quotes, since a shell reads parentheses itself; of the rows left each may use an equal part,\n"
-        "in turn:\n"
-        "  outpace generate MODEL \"Hello\" --method 'mix:ngrammys(k=5,w=4)+lookahead(W=7,G=7),rows=64'\n",
-    COMMAND_OPTIONS(OPTIONS, Records),
-    .run = run,
-    .tables = TABLES(&FORM)};
+EMBED(methods_lesson, "harness/commands/lessons/methods.txt")
+
+const Command command_methods = {.name = "methods",
+                                 .usage = "[METHOD...]",
+                                 .summary = "list the decoding methods and their parameters",
+                                 .arguments = {0, WORDS_MAX},
+                                 .lesson = methods_lesson,
+                                 COMMAND_OPTIONS(OPTIONS, Records),
+                                 .run = run,
+                                 .tables = TABLES(&FORM)};

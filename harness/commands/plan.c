@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/table.h"
 #include "harness/run/cost.h"
@@ -224,29 +225,15 @@ static bool plan(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_plan = {
-    .name = "plan",
-    .usage = "CONFIG.yaml [OPTIONS]",
-    .summary = "plan an experiment: its points, what is done, and how long the rest takes",
-    .arguments = {1, 1},
-    .lesson =
-        "Reads everything that 'outpace run' would read before it starts. An error names file, line and\n"
-        "column. Each method is opened, on models that compute nothing, so it also reports which points\n"
-        "cannot run and why (exit code 3). Then it lists the models, the groups of methods that are\n"
-        "measured side by side, what a store already has of them, and how much time and memory the rest\n"
-        "takes. The time is an upper estimate: outputs are as long as they may be, no guess is right, and\n"
-        "each step has all the rows and draft forwards that its method plans. A model larger than this\n"
-        "machine's free memory gets a warning. Nothing is measured and nothing is written. A name in place\n"
-        "of a file is a config that ships with the program: configs/NAME.yaml.\n"
-        "\n"
-        "With --slurm it prints a script that measures the experiment on a cluster: 'outpace plan --slurm\n"
-        "--help' teaches that.\n"
-        "\n"
-        "  outpace plan demo\n"
-        "  outpace plan mine.yaml --check\n"
-        "  outpace plan mine.yaml --points\n"
-        "  outpace plan mine.yaml --slurm | sbatch\n",
-    COMMAND_OPTIONS(OPTIONS, PlanOptions),
-    .parts = (const Command *const[]){&command_plan_slurm, NULL},
-    .run = plan,
-    .tables = TABLES(&FORM)};
+EMBED(plan_lesson, "harness/commands/lessons/plan.txt")
+
+const Command command_plan = {.name = "plan",
+                              .usage = "CONFIG.yaml [OPTIONS]",
+                              .summary =
+                                  "plan an experiment: its points, what is done, and how long the rest takes",
+                              .arguments = {1, 1},
+                              .lesson = plan_lesson,
+                              COMMAND_OPTIONS(OPTIONS, PlanOptions),
+                              .parts = (const Command *const[]){&command_plan_slurm, NULL},
+                              .run = plan,
+                              .tables = TABLES(&FORM)};

@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/run/cost.h"
 #include "harness/run/slurm.h"
 
@@ -231,26 +232,13 @@ static bool plan_slurm(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(plan_slurm_lesson, "harness/commands/lessons/plan-slurm.txt")
+
 const Command command_plan_slurm = {
     .name = "plan --slurm",
     .usage = "CONFIG.yaml [OPTIONS]",
     .summary = "write an experiment as a Slurm job: its parts as an array, then a merge and a report",
     .arguments = {1, 1},
-    .lesson =
-        "Prints a script for sbatch. Each task of its array measures a part of the experiment, all of about\n"
-        "the same cost, in a store of its own, DIR/1.db and so on; a method and its baseline share a part.\n"
-        "Two minutes before its time limit a task ends its prompt, and is queued again; the same happens\n"
-        "after preemption, and where a node fails: it continues where it was. When all have ended well, a\n"
-        "last job merges the stores into DIR.db and writes DIR.html.\n"
-        "\n"
-        "Time and memory are those of 'outpace plan': upper estimates, from the speed of the machine that\n"
-        "it runs on, or from a store of earlier runs, --db. A time limit that is too short costs starts,\n"
-        "not results. The folder DIR is made, since Slurm drops the output of tasks that have none.\n"
-        "\n"
-        "docs/cluster.md leads from a login node to the report.\n"
-        "\n"
-        "  outpace plan mine.yaml --slurm --tasks 12 --concurrent 2 --partition long | sbatch\n"
-        "  outpace plan mine.yaml --slurm --sbatch account=me --sbatch constraint=zen4 >job.sh\n"
-        "  outpace status --stores 'results/mine/*.db'\n",
+    .lesson = plan_slurm_lesson,
     COMMAND_OPTIONS(OPTIONS, SlurmOptions),
     .run = plan_slurm};

@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/cli/table.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/inputs.h"
@@ -210,25 +211,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(quality_lesson, "harness/commands/lessons/quality.txt")
+
 const Command command_quality = {
     .name = "quality",
     .usage = "MODEL --dataset DATASET | --path FILE [--against MODEL] [OPTIONS]",
     .summary = "loss of a quantised model on texts, and how often it chooses as its original does",
     .arguments = {1, 1},
-    .lesson =
-        "Reads texts, prompts with their reference answers, and prints the model's loss in nats a token,\n"
-        "and its perplexity. --against a model that predicts the same texts adds that model's loss, the\n"
-        "mean divergence of the two distributions (Kullback-Leibler, nats), and at how many tokens both\n"
-        "choose the same. That original also writes --greedy tokens after each prompt: of these, the share\n"
-        "that MODEL chooses at the same place, and the share that comes before an output's first other\n"
-        "choice. A line of a .txt file is a text. Nothing is random: the numbers depend on the models, the\n"
-        "texts and --compute only. With --compute int8 the original has the rounding of its own weights:\n"
-        "the same file on both sides shows the price of int8.\n"
-        "\n"
-        "  outpace model quantise MODEL /tmp/m4 --bits 4\n"
-        "  outpace quality /tmp/m4 --against MODEL --dataset chat --dataset code\n"
-        "  outpace quality llama-q4_k_m.gguf --against Llama-2-7b-hf --path held-out.jsonl --limit 50\n"
-        "  outpace quality llama-q4_k_m.gguf --against llama-q4_k_m.gguf --compute int8 --dataset chat\n",
+    .lesson = quality_lesson,
     COMMAND_OPTIONS(OPTIONS, QualityOptions),
     .shared = MODEL_SET(offsetof(QualityOptions, engine), "batch layout merge max_rows"),
     .run = run,

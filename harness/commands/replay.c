@@ -234,29 +234,14 @@ bool replay_acceptance(const char *file, const AcceptanceOptions *a, CommandLine
     return ok;
 }
 
+EMBED(replay_lesson, "harness/commands/lessons/replay.txt")
+
 const Command command_replay = {
     .name = "replay",
     .usage = "DATASET | --path FILE | --tokens FILE [--model DIR] [--method NAME:K=V,...]...",
     .summary = "what methods that need only text accept of given answers, without a model",
     .arguments = {0, WORDS_MAX},
-    .lesson =
-        "Runs the real methods, decode loop and verifier over the dataset's own answers, as if a model\n"
-        "had written them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"
-        "prompt-lookup, suffix, ngram-mod, ngrammys with strategy=context, rest (with a datastore), and\n"
-        "mixes of them; and for ouroboros-pool (K, beta, W, warm as of ouroboros), the phrases that\n"
-        "Ouroboros tries after its draft model's words, here after the text's. The intervals draw prompts\n"
-        "again. No speed of a model is in it: tokens/s is the replay's own, by processor time.\n"
-        "\n"
-        "With --tokens, texts are token ids that a model read and wrote, and no tokenizer is needed. With\n"
-        "--db, every step is kept as a run's is, for show, table and plot, and for a predicted speed:\n"
-        "'outpace simulate RUN --on MACHINE --shape SHAPE'. The method recorded follows a list of the\n"
-        "tokens of a draft that were accepted at every position (list, draft; of: a method of text that\n"
-        "goes first, the draft only where that has no guess): docs/other-engines.md.\n"
-        "\n"
-        "  outpace replay summarisation --model reference --method prompt-lookup:draft=8\n"
-        "  outpace replay code --model DIR --method ouroboros-pool --method ouroboros-pool:warm=on\n"
-        "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n"
-        "  outpace replay --tokens gsm8k.jsonl --tokens cnn.jsonl --model llama-3.1-8b --db real.db\n",
+    .lesson = replay_lesson,
     COMMAND_OPTIONS(OPTIONS, ReplayOptions),
     .run = run,
     .tables = TABLES(&FORM)};

@@ -196,52 +196,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(run_lesson, "harness/commands/lessons/run.txt")
+
 const Command command_run = {
     .name = "run",
     .usage = "CONFIG.yaml|RUN [OPTIONS]",
     .summary = "run an experiment, or continue a stored one; every step goes into the store",
     .arguments = {1, 1},
     .kept = "every prompt that ended is kept: the same command continues",
-    .lesson =
-        "Reads and checks everything that the config names, then measures its points: each prompt is\n"
-        "decoded by all methods and by the autoregressive baseline, one after the other, in turned order.\n"
-        "Greedy text is compared with the baseline's as it comes, and the baseline's with what it wrote in\n"
-        "other passes. Whatever kills the program, a prompt that ended is kept (a power cut may take those\n"
-        "of the last two seconds), and the same command continues; if config, program, model, data or\n"
-        "machine have changed, it is another run. Ctrl-C ends it within two seconds; the open prompt is\n"
-        "decoded again. A second Ctrl-C ends it at once. While another program keeps the store locked, the\n"
-        "run waits.\n"
-        "\n"
-        "RUN continues a stored run with the config that the store has: a number, a name (its newest run),\n"
-        "or 'last'. It is refused if the program, a model, a dataset or the machine has changed. Where\n"
-        "there is no such run, the name is that of a config that ships with the program: configs/NAME.yaml.\n"
-        "\n"
-        "--shard i/n measures one of n parts, in a store of its own: 'outpace store merge' makes one run of\n"
-        "them. Each part measures its own baseline, and compares its methods with that. It may continue on\n"
-        "another machine, and is the same run there.\n"
-        "\n"
-        "--ranks mpi, under mpirun -n R, measures lookahead with ranks=R over R processes, and all other\n"
-        "points in the first one while the others rest; docs/cluster.md\n"
-        "\n"
-        "--record-guesses also stores the guesses that each step rejected, and by how much the target\n"
-        "preferred its own token ('outpace show RUN --tokens --json', and the report). That costs a head of\n"
-        "one row a step, in no measured time, and some bytes a guess; both are printed at the end.\n"
-        "\n"
-        "Tables that a method makes of a model, and inflated models, are kept in --cache. If the default\n"
-        "can't be written, there is a warning, and tables are made for this run alone.\n"
-        "\n"
-        "The table at the end is that of 'outpace show', whose --help explains the columns.\n"
-        "\n"
-        "SIGUSR1, and SIGTERM in a Slurm job, ask for an end: the prompt that is being decoded ends and is\n"
-        "kept, if that takes no more than a minute (20 s after SIGTERM). The exit code is 75 then: the same\n"
-        "command continues, on another node, too. 'outpace plan CONFIG --slurm' writes such a job.\n"
-        "\n"
-        "Exit codes: 0 done; 1 failed, or a text differs; 2 usage; 3 some points could not be run; 75 asked\n"
-        "to end, with work left; 130 interrupted.\n"
-        "\n"
-        "  outpace run demo\n"
-        "  outpace run mine.yaml --model target=DIR,draft=DIR2 --set generation.max_tokens=64\n"
-        "  outpace run last\n"
-        "  outpace run mine.yaml --db /tmp/mine.db --json | jq -c 'select(.event == \"sample\")'\n",
+    .lesson = run_lesson,
     COMMAND_OPTIONS(OPTIONS, RunOptions),
     .run = run};

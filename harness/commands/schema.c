@@ -1,6 +1,7 @@
 // Prints the JSON Schema of configs; and the keys of records, as docs/json.md has them.
 #include "harness/cli/command.h"
 
+#include "engine/base/shipped.h"
 #include "harness/cli/table.h"
 #include "harness/config/experiment.h"
 
@@ -24,18 +25,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return true;
 }
 
-const Command command_schema = {
-    .name = "schema",
-    .usage = "[records]",
-    .summary = "print the JSON Schema of configs, for editors",
-    .arguments = {0, 1},
-    .lesson = "Editors that know the schema complete a config's keys, methods and parameters, and mark\n"
-              "mistakes. With yaml-language-server (VS Code, Neovim, Emacs, ..) the config names it in its\n"
-              "first line:\n"
-              "\n"
-              "  outpace schema > outpace.schema.json\n"
-              "  # yaml-language-server: $schema=outpace.schema.json\n"
-              "\n"
-              "'outpace plan CONFIG --check' checks more: that files exist, that keys go together.\n"
-              "'outpace schema records' prints what the keys of --json mean, table by table.\n",
-    .run = run};
+EMBED(schema_lesson, "harness/commands/lessons/schema.txt")
+
+const Command command_schema = {.name = "schema",
+                                .usage = "[records]",
+                                .summary = "print the JSON Schema of configs, for editors",
+                                .arguments = {0, 1},
+                                .lesson = schema_lesson,
+                                .run = run};

@@ -220,43 +220,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(simulate_lesson, "harness/commands/lessons/simulate.txt")
+
 const Command command_simulate = {
     .name = "simulate",
     .usage = "RUN|LENGTHS.yaml --on MACHINE --shape SHAPE [OPTIONS]",
     .summary = "a stored run's steps priced on another machine: tokens/s and speedups there",
     .arguments = {0, 1},
-    .lesson =
-        "Every pass that the run's steps ran is priced on MACHINE for a model of SHAPE: layers, head,\n"
-        "draft passes, prefill and commit by what they read and compute; the host's part is as it was\n"
-        "recorded. Acceptance is the run's own, so S is that of the model that ran. Intervals draw\n"
-        "prompts again; they know nothing of the price's own error, which --against prints, for step\n"
-        "time, S and speedup apart, where the same points were measured there. A machine of\n"
-        "configs/hardware is a data sheet, and its prices are floors; fitted to a measured surface (fit\n"
-        "--surface --save) it is a model. A method that leaves the target after some of its layers does so\n"
-        "after the same share of SHAPE's, which is printed.\n"
-        "\n"
-        "S is tokens per step, e2e the speedup with prefill, n the points an error is of.\n"
-        "\n"
-        "--batch prices steps that sequences share: each is as the recorded one, with its rows and context;\n"
-        "the weights are read once for all. --bits are of the target's weights (docs/models.md), which a\n"
-        "product reads as codes and multiplies as 16-bit numbers; drafts and adapters keep theirs.\n"
-        "\n"
-        "--devices predicts lookahead's strong scaling: by lookahead parallelism, which cuts a step's\n"
-        "tokens, and by tensor and pipeline parallelism, which cut the model, with no cost but products\n"
-        "and messages: an ideal, as libraries are slower. --cut 0.785 gives both a cost a step that makes\n"
-        "them as slow as they were seen with one token a step (Lookahead's paper: 0.75 to 0.82).\n"
-        "\n"
-        "LENGTHS.yaml has mean lengths that others published, as InferenceX's golden ones: of a model and\n"
-        "a mode, tokens a step by how many are drafted. Each is priced at every --batch, and the best\n"
-        "number of drafted tokens is marked. A draft costs what --draft-shape's passes do, without it\n"
-        "nothing. The method 'oracle' with length=X runs such a mean on a real model.\n"
-        "\n"
-        "  outpace simulate demo --on a100-80gb --shape llama2-7b\n"
-        "  outpace simulate demo --on h100 --shape llama2-7b --batch 1,4,16 --bits 16,8,4\n"
-        "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"
-        "  mpirun -n 2 outpace doctor --ranks mpi       measures what --link takes\n"
-        "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n"
-        "  outpace simulate kimik2.5_eagle3.yaml --on h100-measured --shape llama3-8b --batch 1,8,32\n",
+    .lesson = simulate_lesson,
     COMMAND_OPTIONS(OPTIONS, SimulateOptions),
     .run = run,
     .tables = TABLES(&prediction_points, &prediction_scaling, &lengths_form)};

@@ -268,20 +268,14 @@ static bool status(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_status = {
-    .name = "status",
-    .usage = "[--stores 'DIR/*.db'] [OPTIONS]",
-    .summary = "how far a run or an array of parts is, how fast, and when it will end",
-    .arguments = {0, 0},
-    .lesson =
-        "A line a store, with its newest experiment: answers (a method's reply to a prompt, in one pass) of\n"
-        "those wanted, how often it was started, where it last ran. Stopped parts were interrupted or\n"
-        "killed: their command continues them. The end is expected as if the parts that run now went on as\n"
-        "they did so far, with the answers of parts that have not begun guessed from the others. With a\n"
-        "stopping rule by timing (measurement.stop) more passes may come. The stores are only read.\n"
-        "\n"
-        "  outpace status\n"
-        "  outpace status --stores 'results/mine/*.db' --live\n",
-    COMMAND_OPTIONS(OPTIONS, StatusOptions),
-    .run = status,
-    .tables = TABLES(&FORM)};
+EMBED(status_lesson, "harness/commands/lessons/status.txt")
+
+const Command command_status = {.name = "status",
+                                .usage = "[--stores 'DIR/*.db'] [OPTIONS]",
+                                .summary =
+                                    "how far a run or an array of parts is, how fast, and when it will end",
+                                .arguments = {0, 0},
+                                .lesson = status_lesson,
+                                COMMAND_OPTIONS(OPTIONS, StatusOptions),
+                                .run = status,
+                                .tables = TABLES(&FORM)};

@@ -130,20 +130,16 @@ static bool sql(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_sql = {
-    .name = "sql",
-    .usage = "QUERY|- [--db FILE] [--json | --csv | --format table|csv|jsonl]",
-    .summary = "ask the store a question in SQL; nothing can be changed",
-    .arguments = {1, 1},
-    .lesson =
-        "docs/queries.md has examples. The view 'result' has a line a point; sample, step and the others\n"
-        "are described in results/schema.sql and results/views.sql. A query may take 1 GB of memory.\n"
-        "\n"
-        "  outpace sql \"SELECT label, dataset, S, speedup FROM result ORDER BY speedup DESC\"\n"
-        "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --csv\n",
-    COMMAND_OPTIONS(SQL_OPTIONS, StoreCommandOptions),
-    .bulk = true,
-    .run = sql};
+EMBED(sql_lesson, "harness/commands/lessons/sql.txt")
+
+const Command command_sql = {.name = "sql",
+                             .usage = "QUERY|- [--db FILE] [--json | --csv | --format table|csv|jsonl]",
+                             .summary = "ask the store a question in SQL; nothing can be changed",
+                             .arguments = {1, 1},
+                             .lesson = sql_lesson,
+                             COMMAND_OPTIONS(SQL_OPTIONS, StoreCommandOptions),
+                             .bulk = true,
+                             .run = sql};
 
 // --- merge -----------------------------------------------------------------------------------------------
 
@@ -200,23 +196,15 @@ static bool merge(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-static const Command MERGE = {
-    .name = "store merge",
-    .usage = "DB...|--stores 'DIR/*.db' [--db FILE]",
-    .summary = "bring all that other stores hold into one",
-    .arguments = {0, WORDS_MAX},
-    .lesson =
-        "Rows of both are kept once: a run that was copied with its store and continued in both places\n"
-        "is one run with the samples of both, and the parts of 'outpace run --shard' are one run. Other\n"
-        "runs that were made apart stay apart, though their content be equal. Each store comes whole or\n"
-        "not at all, and is only read. A sample of both stays as it is in --db; the line counts those\n"
-        "whose numbers differ. If they are of one and the same start of a run, somebody altered a store:\n"
-        "exit code 1. Nothing is merged if one of the stores has sums that are not those of its steps.\n"
-        "\n"
-        "  outpace store merge laptop.db server.db --db all.db\n"
-        "  outpace store merge --stores 'results/mine/*.db' --db results/mine.db\n",
-    COMMAND_OPTIONS(MERGE_OPTIONS, StoreCommandOptions),
-    .run = merge};
+EMBED(store_merge_lesson, "harness/commands/lessons/store-merge.txt")
+
+static const Command MERGE = {.name = "store merge",
+                              .usage = "DB...|--stores 'DIR/*.db' [--db FILE]",
+                              .summary = "bring all that other stores hold into one",
+                              .arguments = {0, WORDS_MAX},
+                              .lesson = store_merge_lesson,
+                              COMMAND_OPTIONS(MERGE_OPTIONS, StoreCommandOptions),
+                              .run = merge};
 
 // --- gc --------------------------------------------------------------------------------------------------
 
@@ -249,17 +237,16 @@ static bool gc(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-static const Command GC = {
-    .name = "store gc",
-    .usage = "[RUN...] [--check] [--db FILE]",
-    .summary = "delete runs that are named, and what nothing refers to; give the space back",
-    .arguments = {0, WORDS_MAX},
-    .lesson =
-        "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of\n"
-        "runs that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way\n"
-        "back.\n",
-    COMMAND_OPTIONS(CARE_OPTIONS, StoreCommandOptions),
-    .run = gc};
+EMBED(store_gc_lesson, "harness/commands/lessons/store-gc.txt")
+
+static const Command GC = {.name = "store gc",
+                           .usage = "[RUN...] [--check] [--db FILE]",
+                           .summary =
+                               "delete runs that are named, and what nothing refers to; give the space back",
+                           .arguments = {0, WORDS_MAX},
+                           .lesson = store_gc_lesson,
+                           COMMAND_OPTIONS(CARE_OPTIONS, StoreCommandOptions),
+                           .run = gc};
 
 const Command command_store = {
     .name = "store",

@@ -260,37 +260,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(table_lesson, "harness/commands/lessons/table.txt")
+
 const Command command_table = {
     .name = "table",
     .usage = "[ITEM] [OPTIONS]",
     .summary = "the papers' tables and figures: list them, print one next to ours, judge the claims",
     .arguments = {0, 1},
-    .lesson =
-        "Without NAME, lists the 34 tables and figures that this laboratory reproduces. Several may come\n"
-        "from one experiment. --about prints the commands that make one, at full scale, at small scale\n"
-        "(published small models on two cores) and at smoke scale (the reference model, in minutes), what\n"
-        "the config chose where the paper is silent, and what isn't run and why.\n"
-        "\n"
-        "A row is a published number. Next to it is what a stored run measured, computed as the paper\n"
-        "computes it, our own measure where that differs, and the difference: only if model, dataset, dtype\n"
-        "and device are the published ones; otherwise the last column gives the reason. Points that the\n"
-        "paper doesn't have come last. A stand-in is a model with the shape of the published one, whose\n"
-        "weights are copied (inflated) or random; above AR: a quality of text less that of autoregressive\n"
-        "decoding; S, no loops: without outputs that end in a loop.\n"
-        "\n"
-        "--claims lists the papers' claims in words: whether each holds by what the store has, doesn't, is\n"
-        "undecided or was not run; whether it is measured, computed or simulated; and when it would hold. A\n"
-        "comparison is made prompt by prompt: a claim holds if the 95% interval of the mean margin is above\n"
-        "0, and doesn't if it is below; of several comparisons all must hold, and the intervals of those\n"
-        "that speak against it are wider. Claims about real weights or cards wait for those.\n"
-        "\n"
-        "  outpace table\n"
-        "  outpace table lookahead-table-3 --about\n"
-        "  outpace run configs/lookahead-table-3.yaml --scale smoke\n"
-        "  outpace table lookahead-table-3\n"
-        "  outpace table --claims\n"
-        "  outpace table spec-bench --run 3 --format md\n"
-        "  outpace table tasks --run 3 --format md       of any run: S, acceptance, speedup by category\n",
+    .lesson = table_lesson,
     COMMAND_OPTIONS(OPTIONS, TableArguments),
     .run = run,
     .tables = TABLES(&ITEMS)};

@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
+#include "engine/base/shipped.h"
 #include "engine/text/tokenizer.h"
 #include "engine/text/template.h"
 #include "engine/train/trainer.h"
@@ -99,24 +100,15 @@ static bool encode(void *options, CommandLine *line, Error *e) {
     return show(words->items[0], o, e);
 }
 
-const Command command_tokenizer_encode = {
-    .name = "tokenizer encode",
-    .usage = "MODEL [TEXT | -f FILE | -] [OPTIONS]",
-    .summary = "print a text's tokens",
-    .arguments = {1, WORDS_MAX},
-    .lesson =
-        "Prints the ids that MODEL's tokenizer.json or tokenizer.model makes of a text, their pieces, and\n"
-        "the text that they decode to (without special tokens). The weights aren't read.\n"
-        "\n"
-        "  outpace tokenizer encode MODEL \"Hello world\"\n"
-        "  outpace tokenizer encode MODEL -f prompt.txt --template llama-2 --system \"Be brief.\" --json\n"
-        "\n"
-        "Templates: model (that of the model's files, if it's known), none, vicuna, llama-2, codellama,\n"
-        "mistral, phi-3, llama-3, qwen-2.5, qwen-3, phi-4, phi-4-mini, gemma, gemma-3, olmo-2, granite,\n"
-        "smollm-2, glm-4, command-r, exaone-3.5, seed-oss, zephyr, stablelm-zephyr, chatml.\n"
-        "A text that is already rendered needs none; one that starts with the BOS gets no second.\n",
-    COMMAND_OPTIONS(ENCODE_OPTIONS, EncodeOptions),
-    .run = encode};
+EMBED(tokenizer_encode_lesson, "harness/commands/lessons/tokenizer-encode.txt")
+
+const Command command_tokenizer_encode = {.name = "tokenizer encode",
+                                          .usage = "MODEL [TEXT | -f FILE | -] [OPTIONS]",
+                                          .summary = "print a text's tokens",
+                                          .arguments = {1, WORDS_MAX},
+                                          .lesson = tokenizer_encode_lesson,
+                                          COMMAND_OPTIONS(ENCODE_OPTIONS, EncodeOptions),
+                                          .run = encode};
 
 static bool decode_ids(void *options, CommandLine *line, Error *e) {
     EncodeOptions *o = options;
@@ -124,13 +116,13 @@ static bool decode_ids(void *options, CommandLine *line, Error *e) {
     return show(line->words.items[0], o, e);
 }
 
+EMBED(tokenizer_decode_lesson, "harness/commands/lessons/tokenizer-decode.txt")
+
 const Command command_tokenizer_decode = {.name = "tokenizer decode",
                                           .usage = "MODEL 1,2,3 [--json]",
                                           .summary = "print the text of tokens",
                                           .arguments = {2, 2},
-                                          .lesson = "Prints the pieces and the text of a list of ids.\n"
-                                                    "\n"
-                                                    "  outpace tokenizer decode MODEL 1,257,300\n",
+                                          .lesson = tokenizer_decode_lesson,
                                           COMMAND_OPTIONS(DECODE_OPTIONS, EncodeOptions),
                                           .run = decode_ids};
 
@@ -196,20 +188,16 @@ static bool train(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-static const Command TRAIN = {
-    .name = "tokenizer train",
-    .usage = "FILES... [--vocab N] [-o tokenizer.json]",
-    .summary = "learn a tokenizer from text",
-    .arguments = {1, WORDS_MAX},
-    .kept = "nothing is written",
-    .lesson =
-        "Learns a byte-fallback BPE like Llama 2's: any text can be encoded, and common words are one\n"
-        "piece. The file loads in other programs too (Hugging Face tokenizers). A quoted pattern names\n"
-        "many files. A file that isn't such a tokenizer is replaced only with --force.\n"
-        "\n"
-        "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n",
-    COMMAND_OPTIONS(TRAIN_OPTIONS, TrainOptions),
-    .run = train};
+EMBED(tokenizer_train_lesson, "harness/commands/lessons/tokenizer-train.txt")
+
+static const Command TRAIN = {.name = "tokenizer train",
+                              .usage = "FILES... [--vocab N] [-o tokenizer.json]",
+                              .summary = "learn a tokenizer from text",
+                              .arguments = {1, WORDS_MAX},
+                              .kept = "nothing is written",
+                              .lesson = tokenizer_train_lesson,
+                              COMMAND_OPTIONS(TRAIN_OPTIONS, TrainOptions),
+                              .run = train};
 
 const Command command_tokenizer = {
     .name = "tokenizer",

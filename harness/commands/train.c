@@ -266,56 +266,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return command_misused(line->command, e);
 }
 
+EMBED(train_lesson, "harness/commands/lessons/train.txt")
+
 const Command command_train = {
     .name = "train",
     .usage = "FILE.yaml | --preset NAME | adapter|heads|eagle|eagle3 MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
     .arguments = {0, 2},
     .kept = "the last checkpoint, if one was written, is kept: the same command goes on from it",
-    .lesson =
-        "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file\n"
-        "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint next to that\n"
-        "directory; the same command goes on from it, to the same result bit for bit. OUT.losses.tsv has\n"
-        "the losses by step; their curve is shown at the end. configs/train/ has examples. A model that\n"
-        "'train' did not write is not replaced without --force.\n"
-        "\n"
-        "  --preset  layers  width  vocabulary  parameters  tokens  memory  on two cores of Zen 4\n"
-        "  5m             8    256       2,048       5.0 M    20 M  0.2 GB  32 min\n"
-        "  20m           12    384       4,096      20.5 M    33 M  0.6 GB  3.6 hours\n"
-        "  60m           16    576       8,192      61.3 M    98 M  1.6 GB  33 hours\n"
-        "\n"
-        "Memory and times are reckoned: 16 bytes a parameter, and the values that a pass keeps; 51 million\n"
-        "parameters times tokens a second. The tokenizer makes the vocabulary; --steps changes the time.\n"
-        "With 'teacher: MODEL' in the file a model learns the distributions of another one with the same\n"
-        "tokenizer in place of the text's tokens: a draft for it. 'parallel: K' and 'mask: PIECE' make it\n"
-        "one that guesses K tokens in one forward (PARD); no text may have the piece.\n"
-        "A checkpoint has 12 bytes a parameter (muon 8). --snapshot keeps its model in 2; a training that\n"
-        "goes on from that is close to the whole one, and not the same: it warms up a second time.\n"
-        "A domain is a key of the file's 'domains', or a file of its 'files': a training ends with the\n"
-        "held-out loss of each, in nats a token and a byte.\n"
-        "--outputs writes text by the model itself, half greedy, half at temperature 0.3: text to train\n"
-        "adapters, heads and drafts on, since they read such text in use.\n"
-        "\n"
-        "adapter, heads, eagle and eagle3 learn MODEL's own predictions after any text: Kangaroo's\n"
-        "adapter (its paper's Table 2 has the variants), Medusa's heads, and EAGLE's draft heads. The model\n"
-        "does not change. What is held out shows the agreement: at how many positions the likeliest token\n"
-        "is the model's; of an EAGLE head after 0, 1, 2 ... tokens of its own. With 'forwards: N' in the\n"
-        "config an EAGLE head reads its own outputs N - 1 times in training (eagle: 1, and 3 is HASS;\n"
-        "eagle3: 7), with 'layers: [A, B, C]' eagle3 reads the states after these of MODEL's layers.\n"
-        "eagle3's head has the text's commonest tokens, by default a quarter of MODEL's (8,192 to 32,000).\n"
-        "With --dataset they learn from MODEL's own greedy answers to its prompts, with or without --text.\n"
-        "These are made first and kept in --answers FILE (OUT.answers.jsonl): a stopped run goes on with\n"
-        "them, and another training with the same MODEL and --max-tokens makes only those that it lacks.\n"
-        "\n"
-        "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
-        "  outpace train configs/train/small.yaml\n"
-        "  outpace train --preset 5m --text 'corpus/*.txt' --tokenizer tokenizer.json -o models/small\n"
-        "  outpace generate models/small \"Once upon a time\"\n"
-        "  outpace train adapter models/small --exit-layer 2 --text 'corpus/*.txt' -o models/small-kangaroo\n"
-        "  outpace generate models/small \"Once upon a time\" -m kangaroo --adapter models/small-kangaroo\n"
-        "  outpace train heads models/small --config configs/train/heads.yaml -o models/small-medusa\n"
-        "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n"
-        "  outpace train eagle3 models/small --text 'corpus/*.txt' -o models/small-eagle3\n"
-        "  outpace train eagle3 smollm2-135m --dataset gsm8k --prompts 2000 -o eagle3\n",
+    .lesson = train_lesson,
     COMMAND_OPTIONS(OPTIONS, TrainArguments),
     .run = run};

@@ -173,22 +173,14 @@ static bool export(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(store_export_lesson, "harness/commands/lessons/store-export.txt")
+
 const Command command_store_export = {
     .name = "store export",
     .usage = "[RUN] [--format NAME] [-o FILE|DIR] [OPTIONS]",
     .summary = "write a run for other programs: CSV, JSON lines, answers as Spec-Bench reads them",
     .arguments = {0, 1},
-    .lesson =
-        "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all. A\n"
-        "file that is not such an export is not replaced without --force. Formats: csv, jsonl; spec-bench\n"
-        "(answers); perfetto, the parts of all steps as a trace in Chrome's JSON, for ui.perfetto.dev: a\n"
-        "process for each point, in it a track for each sequence.\n"
-        "\n"
-        "  outpace store export --what samples > samples.csv\n"
-        "  outpace store export --what steps -o steps.jsonl                 read by 'store import steps'\n"
-        "  outpace store export --format perfetto --method lookahead -o trace.json\n"
-        "  outpace store export --format spec-bench -o answers              for Spec-Bench's "
-        "evaluation/speed.py\n",
+    .lesson = store_export_lesson,
     COMMAND_OPTIONS(EXPORT_OPTIONS, TransferOptions),
     .bulk = true,
     .run = export};
@@ -273,26 +265,13 @@ static bool import(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
+EMBED(store_import_lesson, "harness/commands/lessons/store-import.txt")
+
 const Command command_store_import = {
     .name = "store import",
     .usage = "KIND FILE [OPTIONS]",
     .summary = "take in steps and records of other engines, or answers that Spec-Bench published",
     .arguments = {2, 2},
-    .lesson =
-        "Steps of other engines go to the same tables as our own: docs/other-engines.md describes a line.\n"
-        "An import is a run of its own, and the same file is imported once. A file of 'outpace store\n"
-        "export' becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
-        "\n"
-        "Acceptance that was recorded at every position of a text becomes a point for each list and number\n"
-        "of tokens tried: docs/other-engines.md. Rows whose lists have not as many entries are left out.\n"
-        "\n"
-        "Records of others: vllm (metrics.speculative_decoding of responses; also aiperf), bench-serve (of\n"
-        "'vllm bench serve'), specdec-bench (acceptance_rate.json, or responses with acceptance_lengths),\n"
-        "specforge (data.json). --baseline is the same without speculation. A file may be gzipped.\n"
-        "\n"
-        "  outpace store import steps other-engine.jsonl --name vllm\n"
-        "  outpace store import vllm responses.jsonl --method eagle3 --dataset mt-bench\n"
-        "  outpace store import acceptance gsm8k.jsonl --model llama-3.1-8b --drafts 3,7\n"
-        "  outpace store import spec-bench eagle.jsonl --baseline ar.jsonl --method eagle --model vicuna\n",
+    .lesson = store_import_lesson,
     COMMAND_OPTIONS(IMPORT_OPTIONS, TransferOptions),
     .run = import};

@@ -2,6 +2,7 @@
 // that measuring them all would take.
 #include "harness/cli/command.h"
 
+#include "engine/base/shipped.h"
 #include "harness/cli/records.h"
 #include "harness/cli/table.h"
 #include "engine/base/memory.h"
@@ -293,38 +294,15 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_tune = {
-    .name = "tune",
-    .usage = "MODEL --method METHOD --dataset DATASET [OPTIONS]",
-    .summary = "find a method's fastest parameters, without measuring them all",
-    .arguments = {1, 1},
-    .kept = "measured points are in the store",
-    .lesson =
-        "Times steps by their number of rows, which rules out points that can't win, then halves: points\n"
-        "spread over the space decode a prompt, one after the other, each next to the autoregressive\n"
-        "baseline, and the fastest third decodes further prompts, until no more than --racers are left.\n"
-        "These race on the prompts after those: a point that can't beat the fastest by more than --margin\n"
-        "drops out, until one is left, or the budget or the share of a sweep's time is used up. The speedup\n"
-        "is the race's, with an interval over its prompts. Everything measured goes into the store, as a\n"
-        "run called tune.\n"
-        "\n"
-        "--tree finds the shape of a fixed tree: the method tries a wide one on the first half of the\n"
-        "prompts, and from the acceptance per rank and the times of steps by their rows comes the tree with\n"
-        "the least expected time per token. It is written to FILE, and decodes the other prompts as a\n"
-        "check.\n"
-        "\n"
-        "--schedule tunes once for each number of sequences that share a step, and writes how many tokens\n"
-        "to draft at each: {\"num_speculative_tokens_per_batch_size\": [[first, last, tokens], ..],\n"
-        "\"draft_len_schedule\": {last: tokens, ..}}, as vLLM and TensorRT-LLM take them. 0 tokens is\n"
-        "autoregressive decoding.\n"
-        "\n"
-        "  outpace tune reference --method lookahead --dataset code\n"
-        "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"
-        "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n"
-        "  outpace tune MODEL --method lookahead --dataset code --batch 8\n"
-        "  outpace tune MODEL --method speculative --draft DIR --dataset code --tree code.tree\n"
-        "  outpace tune MODEL --method speculative --draft DIR --dataset code --schedule k.json\n",
-    COMMAND_OPTIONS(OPTIONS, TuneArguments),
-    .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),
-    .run = run,
-    .tables = TABLES(&FORM)};
+EMBED(tune_lesson, "harness/commands/lessons/tune.txt")
+
+const Command command_tune = {.name = "tune",
+                              .usage = "MODEL --method METHOD --dataset DATASET [OPTIONS]",
+                              .summary = "find a method's fastest parameters, without measuring them all",
+                              .arguments = {1, 1},
+                              .kept = "measured points are in the store",
+                              .lesson = tune_lesson,
+                              COMMAND_OPTIONS(OPTIONS, TuneArguments),
+                              .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),
+                              .run = run,
+                              .tables = TABLES(&FORM)};

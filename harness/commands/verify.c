@@ -3,6 +3,7 @@
 
 #include "datasets/datasets.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/run/answer.h"
 #include "harness/cli/records.h"
 #include "harness/inputs/models.h"
@@ -455,29 +456,13 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_verify = {
-    .name = "verify",
-    .usage = "MODEL [OPTIONS]",
-    .summary = "certify that methods leave a model's output unchanged",
-    .arguments = {1, 1},
-    .lesson =
-        "Runs methods over prompts and compares each output, token for token, with autoregressive decoding.\n"
-        "The first difference is printed: prompt, position, both tokens, and how close the two best logits\n"
-        "were. With --sampling each sampled token is also placed in the model's own distribution at that\n"
-        "position; over many tokens these places are uniform if and only if tokens are drawn from the\n"
-        "model's distribution (a chi-square test, which a correct method fails once in a million times).\n"
-        "The exit code is 1 if any method fails. With --math fast, whose sums may depend on what shares a\n"
-        "step, outputs are compared with those of exact math; differences are counted, but don't fail.\n"
-        "With --batch B, so many prompts run in shared steps, and are compared with runs of their own.\n"
-        "\n"
-        "  outpace verify MODEL\n"
-        "  outpace verify MODEL --json | jq -r '.[] | select(.result == \"failed\") | .method'\n"
-        "  outpace verify MODEL --dataset mt-bench -n 20\n"
-        "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"
-        "  outpace verify MODEL --method 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
-        "  outpace verify MODEL --method all --method rest:datastore=FILE\n"
-        "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n"
-        "  mpirun -n 2 outpace verify MODEL --ranks mpi -m lookahead:ranks=2\n",
-    COMMAND_OPTIONS(OPTIONS, VerifyOptions),
-    .shared = MODEL_SET(offsetof(VerifyOptions, models.engine), NULL),
-    .run = run};
+EMBED(verify_lesson, "harness/commands/lessons/verify.txt")
+
+const Command command_verify = {.name = "verify",
+                                .usage = "MODEL [OPTIONS]",
+                                .summary = "certify that methods leave a model's output unchanged",
+                                .arguments = {1, 1},
+                                .lesson = verify_lesson,
+                                COMMAND_OPTIONS(OPTIONS, VerifyOptions),
+                                .shared = MODEL_SET(offsetof(VerifyOptions, models.engine), NULL),
+                                .run = run};
