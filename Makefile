@@ -86,6 +86,7 @@ $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv
 $(BUILD)/harness/run/slurm.o: harness/run/slurm.sh
 $(filter $(BUILD)/harness/commands/%,$(OBJECTS)): $(wildcard harness/commands/lessons/*.txt)
+$(BUILD)/harness/commands/completions.o: $(wildcard harness/commands/shells/*)
 
 # The outer rooms wait for the engine and for files: they needn't be compiled as long as it.
 $(foreach r,harness plots results,$(filter $(BUILD)/$r/%,$(OBJECTS))): CFLAGS += $(OPT:-O3=-O2)

@@ -87,7 +87,6 @@ static inline const char *command_part(const Command *part) { return strchr(part
 bool command_misused(const Command *c, Error *e);
 
 // Names that complete an argument or an option's value, by its word in the usage: MODEL, RUN, DATASET, ...
-// A shell's script asks for them by 'outpace completions words KIND TOKEN' when they are wanted.
 typedef struct WordKind {
     const char *name;                           // as usages have it: "RUN", "CONFIG.yaml|RUN"
     bool files;                                 // a path may stand instead

@@ -1,13 +1,12 @@
 // Completions of the shells, and the manual page, from the commands' tables: a command, its options, their
 // values.
 //
-// Values that are a kind of name (MODEL, RUN: completions_words.c) are asked for when they are wanted: the
-// scripts call 'outpace completions words'. A part that a word chooses ("store export") has an entry of its
-// own. The options of a part that an option chooses ("bench --store") belong to the command's entry.
+// A shell's script (shells/) knows nothing of the commands: at each key it asks 'outpace completions words'
+// for the words that may end the line. A part that a word chooses ("store export") has an
+// entry of its own. The options of a part that an option chooses ("bench --store") belong to the command's.
 #include "harness/cli/command.h"
 
 #include "engine/base/shipped.h"
-#include "engine/decode/method.h"
 #include "harness/cli/version.h"
 
 #include <assert.h>
@@ -18,9 +17,7 @@
 
 typedef struct Offer {
     ArgOption option;
-    Text value;           // as --help shows it; empty: a flag
-    Text words;           // its possible values, separated by blanks; empty: any word
-    const WordKind *kind; // of names; NULL: none
+    Text value; // as --help shows it; empty: a flag
 } Offer;
 
 enum { MOST_OFFERS = 2 * ARGS_MAX };
@@ -33,17 +30,9 @@ typedef struct Entry {
     int flag_count;
     Offer offers[MOST_OFFERS];
     size_t count;
-    Text parts; // second words, separated by blanks
 } Entry;
 
 static bool is_option_part(const Command *part) { return *command_part(part) == '-'; }
-
-// "svg|png|pdf" is a list of words, "target=DIR[,draft=DIR]" isn't one.
-static void list_words(const char *value, Text *out) {
-    static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.|";
-    if (!strchr(value, '|') || strspn(value, LETTERS) != strlen(value)) return;
-    for (; *value; value++) text_add(out, *value == '|' ? " " : value, 1);
-}
 
 static void add_option(Entry *x, const ArgOption *option) {
     for (size_t i = 0; i < x->count; i++)
@@ -52,9 +41,6 @@ static void add_option(Entry *x, const ArgOption *option) {
     Offer *o = &x->offers[x->count++];
     *o = (Offer){.option = *option};
     args_value(option->row, &o->value);
-    list_words(text_get(&o->value), &o->words);
-    bool method = strcmp(option->row->name, "method") == 0 || option->row->type == ARG_METHODS;
-    o->kind = words_kind(method ? "METHOD" : text_get(&o->value));
 }
 
 static void add_options(Entry *x, const Command *c) {
@@ -65,241 +51,110 @@ static void add_options(Entry *x, const Command *c) {
     for (size_t i = 0; i < count; i++) add_option(x, &options[i]);
 }
 
-static void add_option_part(Entry *x, const Command *part) {
-    assert(x->flag_count < MOST_FLAGS);
-    Arg *flag = &x->flags[x->flag_count++];
-    *flag = (Arg){.name = command_part(part) + 2, .type = ARG_FLAG, .help = part->summary};
-    ArgOption options[ARGS_MAX];
-    args_options(&(ArgSet){.rows = flag, .count = 1}, 1, options);
-    add_option(x, options);
-    add_options(x, part);
-}
-
-typedef void Write(const Entry *x, Text *out);
-
-static void write_command(const Command *c, Write *write, Text *out) {
-    Entry x = {.command = c};
-    add_options(&x, c);
+static void entry_open(Entry *x, const Command *c) {
+    *x = (Entry){.command = c};
+    add_options(x, c);
     for (const Command *const *part = c->parts; part && *part; part++) {
-        if (is_option_part(*part)) add_option_part(&x, *part);
-        else text_printf(&x.parts, "%s%s", x.parts.length ? " " : "", command_part(*part));
-    }
-    write(&x, out);
-    for (size_t i = 0; i < x.count; i++) {
-        text_release(&x.offers[i].value);
-        text_release(&x.offers[i].words);
-    }
-    text_release(&x.parts);
-}
-
-static void write_all(Write *write, Text *out) {
-    for (size_t i = 0; commands[i]; i++) {
-        write_command(commands[i], write, out);
-        for (const Command *const *part = commands[i]->parts; part && *part; part++)
-            if (!is_option_part(*part)) write_command(*part, write, out);
+        if (!is_option_part(*part)) continue;
+        assert(x->flag_count < MOST_FLAGS);
+        Arg *flag = &x->flags[x->flag_count++];
+        *flag = (Arg){.name = command_part(*part) + 2, .type = ARG_FLAG, .help = (*part)->summary};
+        ArgOption options[ARGS_MAX];
+        args_options(&(ArgSet){.rows = flag, .count = 1}, 1, options);
+        add_option(x, options);
+        add_options(x, *part);
     }
 }
 
-static const char *part_of(const Entry *x) { return strchr(x->command->name, ' '); }
-
-// --- bash
-
-static void bash_part(const Entry *x, Text *out) {
-    if (part_of(x)) text_printf(out, "    \"%s\") command=\"%s\" ;;\n", x->command->name, x->command->name);
+static void entry_close(Entry *x) {
+    for (size_t i = 0; i < x->count; i++) text_release(&x->offers[i].value);
 }
 
-static void bash_kind(const WordKind *kind, Text *out) {
-    if (kind) text_printf(out, " kind='%s'", kind->name);
+// --- words: a line each, with a tab and its meaning if that isn't plain; FILES: a path may stand there, too
+
+static const char FILES[] = ":files\n";
+
+// "svg|png|pdf" is a list of words, "target=DIR[,draft=DIR]" isn't one.
+static bool is_list(const char *value) {
+    static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.|";
+    return strchr(value, '|') && strspn(value, LETTERS) == strlen(value);
 }
 
-// After an option with a list of values; after one with any value, bash completes files.
-static void bash_values(const Entry *x, Text *out) {
-    for (size_t i = 0; i < x->count; i++) {
-        const Offer *o = &x->offers[i];
-        if (!o->value.length && !o->kind) continue;
-        text_printf(out, "    \"%s --%s\"", x->command->name, o->option.name);
-        if (o->option.row->letter) text_printf(out, "|\"%s -%c\"", x->command->name, o->option.row->letter);
-        text_puts(out, ")");
-        bash_kind(o->kind, out);
-        text_printf(out, " words=\"%s\" value=yes ;;\n", text_get(&o->words));
+static void put_names(const WordKind *kind, const char *token, Text *out) {
+    words_list(kind, token, out);
+    if (kind->files) text_puts(out, FILES);
+}
+
+static void put_values(const Offer *o, const char *token, Text *out) {
+    const char *value = text_get(&o->value);
+    bool method = strcmp(o->option.row->name, "method") == 0 || o->option.row->type == ARG_METHODS;
+    const WordKind *kind = words_kind(method ? "METHOD" : value);
+    if (kind) put_names(kind, token, out);
+    else if (!is_list(value)) text_puts(out, FILES);
+    else
+        for (size_t n; *value; value += n + (value[n] != 0))
+            text_printf(out, "%.*s\n", (int)(n = strcspn(value, "|")), value);
+}
+
+static void put_options(const Entry *x, Text *out) {
+    for (size_t i = 0; i < x->count; i++)
+        text_printf(out, "--%s\t%s\n", x->offers[i].option.name, x->offers[i].option.row->help);
+    text_puts(out, "--help\tteach it\n");
+}
+
+static void put_commands(Text *out) {
+    for (size_t i = 0; commands[i]; i++)
+        text_printf(out, "%s\t%s\n", commands[i]->name, commands[i]->summary);
+    text_puts(out, "--help\tlist the commands\n--version\n");
+}
+
+// The first argument: a part, or what the usage begins with.
+static void put_first(const Command *c, const char *token, Text *out) {
+    const WordKind *kind = words_kind(c->usage);
+    for (const Command *const *part = c->parts; part && *part; part++)
+        if (!is_option_part(*part)) text_printf(out, "%s\t%s\n", command_part(*part), (*part)->summary);
+    if (kind) put_names(kind, token, out);
+    else if (!c->parts) text_puts(out, FILES);
+}
+
+// The option that the word is, if it takes a value: "--name" or "-n".
+static const Offer *valued(const Entry *x, const char *word) {
+    for (const Offer *o = x->offers; o < x->offers + x->count; o++) {
+        bool is = strncmp(word, "--", 2) == 0
+                      ? strcmp(word + 2, o->option.name) == 0
+                      : word[0] == '-' && word[1] && word[1] == o->option.row->letter && !word[2];
+        if (is && o->option.row->type != ARG_FLAG) return o;
     }
+    return NULL;
 }
 
-static void bash_words(const Entry *x, Text *out) {
-    text_printf(out, "    \"%s\")", x->command->name);
-    bash_kind(words_kind(x->command->usage), out);
-    text_printf(out, " words=\"%s", text_get(&x->parts));
-    for (size_t i = 0; i < x->count; i++) text_printf(out, " --%s", x->offers[i].option.name);
-    text_puts(out, " --help\" ;;\n");
-}
-
-static void bash(Text *out) {
-    text_puts(
-        out,
-        "# outpace completions bash\n"
-        "_outpace() {\n"
-        "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words= value= kind=\n"
-        "    local command=${COMP_WORDS[1]} line=${COMP_LINE:0:COMP_POINT} first=2 IFS=$' \\t\\n'\n"
-        "    local token=${line##* } piece=$word\n"
-        "    if [[ $token == *:* ]]; then\n" // bash cuts words at : and =
-        "        [[ $piece == [:=] ]] && piece=\n"
-        "        before=${line%\"$token\"} before=${before%% } before=${before##* }\n"
-        "    else token=$word\n"
-        "    fi\n"
-        "    COMPREPLY=()\n"
-        "    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W \"");
-    for (size_t i = 0; commands[i]; i++) text_printf(out, "%s%s", i ? " " : "", commands[i]->name);
-    text_puts(out, " --help --version\" -- \"$word\"))\n        return\n    fi\n"
-                   "    [ \"$COMP_CWORD\" = 2 ] || case \"$command ${COMP_WORDS[2]}\" in\n");
-    write_all(bash_part, out);
-    text_puts(out, "    esac\n    case \"$command $before\" in\n");
-    write_all(bash_values, out);
-    text_puts(out, "    esac\n    [ -n \"$value\" ] || case \"$command\" in\n");
-    write_all(bash_words, out);
-    text_puts(
-        out,
-        "    esac\n"
-        "    [[ $command == *\\ * ]] && first=3\n"
-        "    if [[ -z $value && $word != -* ]]; then\n"
-        "        [[ $COMP_CWORD == \"$first\" ]] || return\n"
-        "        words=${words%% --*}\n"
-        "    elif [[ -z $value ]]; then kind=\n"
-        "    fi\n"
-        "    [[ -z $kind ]] ||\n"
-        "        words+=\" $(\"${COMP_WORDS[0]}\" completions words \"$kind\" \"$token\" 2>/dev/null)\"\n"
-        "    [[ $token != *:* ]] || compopt -o nospace 2>/dev/null\n"
-        "    COMPREPLY=($(compgen -W \"$words\" -- \"$token\"))\n"
-        "    COMPREPLY=(\"${COMPREPLY[@]#\"${token%\"$piece\"}\"}\")\n"
-        "}\n"
-        "complete -o default -F _outpace outpace\n");
-}
-
-// --- zsh: in single quotes, where only ' needs an escape; brackets and colons are _arguments' own.
-
-static void zsh_text(Text *out, const char *text) {
-    for (; *text; text++)
-        if (*text == '\'') text_puts(out, "'\\''");
-        else text_printf(out, "%s%c", strchr("[]:\\", *text) ? "\\" : "", *text);
-}
-
-// The action of _arguments that offers names of a kind, and other words.
-static void zsh_kind(const WordKind *kind, const char *words, Text *out) {
-    text_printf(out, ": _outpace_words \"%s\" \"%s\" %s", kind->name, kind->files ? "_files" : "", words);
-}
-
-static void zsh_option(const Offer *o, Text *out) {
-    char letter = o->option.row->letter;
-    if (letter)
-        text_printf(out, "      '(-%c --%s)'{-%c,--%s}'[", letter, o->option.name, letter, o->option.name);
-    else text_printf(out, "      '%s--%s[", o->option.row->type == ARG_WORDS ? "*" : "", o->option.name);
-    zsh_text(out, o->option.row->help);
-    text_puts(out, "]");
-    if (o->value.length || o->kind) {
-        text_puts(out, ":");
-        zsh_text(out, text_get(&o->value));
-        if (o->kind) zsh_kind(o->kind, "", out);
-        else if (o->words.length) text_printf(out, ":(%s)", text_get(&o->words));
-        else text_puts(out, ":_files");
+// What may stand for the last of the words, which come after the program's name.
+static void put_words(const char *const *words, int count, Text *out) {
+    const Command *c = NULL;
+    const char *token = words[count - 1];
+    const Offer *asked = NULL; // whose value the token is
+    bool first = true;         // no argument is before it
+    int at = 1;
+    if (count == 1) {
+        put_commands(out);
+        return;
     }
-    text_puts(out, "' \\\n");
-}
-
-static void zsh_entry(const Entry *x, Text *out) {
-    text_printf(out, "  (\"%s\") _arguments \\\n", x->command->name);
-    for (size_t i = 0; i < x->count; i++) zsh_option(&x->offers[i], out);
-    const WordKind *kind = words_kind(x->command->usage);
-    if (kind) {
-        text_puts(out, "      '1:name");
-        zsh_kind(kind, text_get(&x->parts), out);
-        text_puts(out, "' \\\n");
-    } else if (x->parts.length) text_printf(out, "      '1:part:(%s)' \\\n", text_get(&x->parts));
-    text_puts(out, "      '--help[teach it]' '*:file:_files' ;;\n");
-}
-
-static void zsh_part(const Entry *x, Text *out) {
-    if (part_of(x))
-        text_printf(out, "  (\"%s\") command=\"%s\"; shift words; (( CURRENT-- )) ;;\n", x->command->name,
-                    x->command->name);
-}
-
-static void zsh(Text *out) {
-    text_puts(out,
-              "#compdef outpace\n# outpace completions zsh\n"
-              "_outpace_words() {\n" // KIND, _files or nothing, other words
-              "  local -a found=(${(f)\"$($program completions words $1 $PREFIX 2>/dev/null)\"} ${@[3,-1]})\n"
-              "  if [[ $1 == METHOD ]]; then compadd -S '' -a found; else compadd -a found; fi\n"
-              "  [[ -z $2 ]] || $2\n}\n"
-              "_outpace() {\n  local program=$words[1]\n  local -a names=(\n");
-    for (size_t i = 0; commands[i]; i++) {
-        text_printf(out, "    '%s:", commands[i]->name);
-        zsh_text(out, commands[i]->summary);
-        text_puts(out, "'\n");
+    for (size_t i = 0; commands[i] && !c; i++)
+        if (strcmp(commands[i]->name, words[0]) == 0) c = commands[i];
+    if (!c) return;
+    for (const Command *const *part = c->parts; at == 1 && count > 2 && part && *part; part++)
+        if (!is_option_part(*part) && strcmp(command_part(*part), words[1]) == 0) c = *part, at = 2;
+    Entry x;
+    entry_open(&x, c);
+    for (; at < count - 1; at++) {
+        first = first && (asked || words[at][0] == '-');
+        asked = asked ? NULL : valued(&x, words[at]);
     }
-    text_puts(out, "  )\n  if (( CURRENT == 2 )); then _describe -t commands command names; return; fi\n"
-                   "  local command=$words[2]\n"
-                   "  (( CURRENT == 3 )) || case \"$command $words[3]\" in\n");
-    write_all(zsh_part, out);
-    text_puts(out, "  esac\n  shift words; (( CURRENT-- ))\n  case $command in\n");
-    write_all(zsh_entry, out);
-    text_puts(out, "  esac\n}\n_outpace \"$@\"\n");
-}
-
-// --- fish
-
-static void fish_condition(const Entry *x, Text *out) {
-    text_puts(out, "complete -c outpace -n '");
-    for (const char *word = x->command->name; *word; word += strspn(word, " ")) {
-        size_t n = strcspn(word, " ");
-        text_printf(out, "%s__fish_seen_subcommand_from %.*s", word == x->command->name ? "" : "; and ",
-                    (int)n, word);
-        word += n;
-    }
-    if (x->parts.length) text_printf(out, "; and not __fish_seen_subcommand_from %s", text_get(&x->parts));
-    text_puts(out, "'");
-}
-
-static void fish_help(Text *out, const char *help) {
-    text_puts(out, " -d '");
-    for (; *help; help++) text_printf(out, "%s%c", strchr("'\\", *help) ? "\\" : "", *help);
-    text_puts(out, "'\n");
-}
-
-static void fish_kind(const WordKind *kind, const char *how, Text *out) {
-    text_printf(out, "%s -a '(outpace completions words \"%s\" (commandline -ct))'", how, kind->name);
-}
-
-static void fish_entry(const Entry *x, Text *out) {
-    const WordKind *kind = words_kind(x->command->usage); // of the first argument
-    if (kind) {
-        fish_condition(x, out);
-        fish_kind(kind, kind->files ? "" : " -f", out);
-        text_puts(out, "\n");
-    }
-    for (size_t i = 0; i < x->count; i++) {
-        const Offer *o = &x->offers[i];
-        fish_condition(x, out);
-        text_printf(out, " -l %s", o->option.name);
-        if (o->option.row->letter) text_printf(out, " -s %c", o->option.row->letter);
-        if (o->kind) fish_kind(o->kind, o->kind->files ? " -r" : " -x", out);
-        else if (o->words.length) text_printf(out, " -x -a '%s'", text_get(&o->words));
-        else if (o->value.length) text_puts(out, " -r");
-        fish_help(out, o->option.row->help);
-    }
-    for (const Command *const *part = x->command->parts; part && *part; part++) {
-        if (is_option_part(*part)) continue;
-        fish_condition(x, out);
-        text_printf(out, " -a %s", command_part(*part));
-        fish_help(out, (*part)->summary);
-    }
-}
-
-static void fish(Text *out) {
-    text_puts(out, "# outpace completions fish\n");
-    for (size_t i = 0; commands[i]; i++) {
-        text_printf(out, "complete -c outpace -n __fish_use_subcommand -x -a %s", commands[i]->name);
-        fish_help(out, commands[i]->summary);
-    }
-    write_all(fish_entry, out);
+    if (asked) put_values(asked, token, out);
+    else if (*token == '-') put_options(&x, out);
+    else if (first) put_first(c, token, out);
+    else text_puts(out, FILES);
+    entry_close(&x);
 }
 
 // --- the manual page
@@ -343,8 +198,9 @@ static void man_option(const Offer *o, Text *out) {
     text_puts(out, "\n");
 }
 
-static void man_entry(const Entry *x, Text *out) {
-    const Command *c = x->command;
+static void man_entry(const Command *c, Text *out) {
+    Entry x;
+    entry_open(&x, c);
     text_puts(out, ".SS outpace ");
     man_text(out, c->name, strlen(c->name));
     text_puts(out, " ");
@@ -353,7 +209,8 @@ static void man_entry(const Entry *x, Text *out) {
     man_text(out, c->summary, strlen(c->summary));
     text_puts(out, ".\n.PP\n");
     if (c->lesson) man_lesson(out, c->lesson);
-    for (size_t i = 0; i < x->count; i++) man_option(&x->offers[i], out);
+    for (size_t i = 0; i < x.count; i++) man_option(&x.offers[i], out);
+    entry_close(&x);
 }
 
 static void man(Text *out) {
@@ -363,40 +220,44 @@ static void man(Text *out) {
                    "Runs real language models with the published methods that get several tokens out of one\n"
                    "forward pass, measures what each gains and costs, and proves that output is unchanged.\n"
                    ".B outpace COMMAND \\-\\-help\nshows the same text as this page.\n.SH COMMANDS\n");
-    write_all(man_entry, out);
+    for (size_t i = 0; commands[i]; i++) {
+        man_entry(commands[i], out);
+        for (const Command *const *part = commands[i]->parts; part && *part; part++)
+            if (!is_option_part(*part)) man_entry(*part, out);
+    }
 }
 
 // --- the command
 
-static const struct {
-    const char *name;
-    void (*write)(Text *out);
-} KINDS[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}, {"man", man}};
+EMBED(bash, "harness/commands/shells/outpace.bash")
+EMBED(zsh, "harness/commands/shells/outpace.zsh")
+EMBED(fish, "harness/commands/shells/outpace.fish")
 
 static bool run(void *options, CommandLine *line, Error *e) {
+    static const char *const SHELLS[][2] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
     (void)options;
-    const char *const *asked = line->words.items;
+    const Words *asked = &line->words;
+    const char *what = asked->items[0];
     Text text = {0};
-    bool words = strcmp(asked[0], "words") == 0, found = false;
-    const WordKind *kind = words && asked[1] ? words_kind(asked[1]) : NULL;
-    if (words && !kind) return error_input(e, "completions words: give a kind of name, such as MODEL");
-    if (words) words_list(kind, asked[2] ? asked[2] : "", &text);
-    for (size_t i = 0; line->words.count == 1 && i < sizeof KINDS / sizeof *KINDS; i++)
-        if (strcmp(KINDS[i].name, asked[0]) == 0) KINDS[i].write(&text), found = true;
-    if (!words && !found)
-        return error_input(
-            e, "there are no completions for '%s': take bash, zsh or fish, or man for the manual page",
-            asked[0]);
+    for (size_t i = 0; i < sizeof SHELLS / sizeof *SHELLS; i++)
+        if (asked->count == 1 && strcmp(SHELLS[i][0], what) == 0) text_puts(&text, SHELLS[i][1]);
+    if (asked->count == 1 && strcmp(what, "man") == 0) man(&text);
+    bool words = asked->count > 1 && strcmp(what, "words") == 0;
+    if (words) put_words(asked->items + 1, asked->count - 1, &text);
+    bool ok =
+        words || text.length ||
+        error_input(
+            e, "there are no completions for '%s': take bash, zsh or fish, or man for the manual page", what);
     fputs(text_get(&text), stdout);
     text_release(&text);
-    return true;
+    return ok;
 }
 
 EMBED(completions_lesson, "harness/commands/lessons/completions.txt")
 
 const Command command_completions = {.name = "completions",
-                                     .usage = "bash|zsh|fish|man | words KIND [TOKEN]",
+                                     .usage = "bash|zsh|fish|man | words -- WORD...",
                                      .summary = "print completions for a shell, or the manual page",
-                                     .arguments = {1, 3},
+                                     .arguments = {1, WORDS_MAX},
                                      .lesson = completions_lesson,
                                      .run = run};

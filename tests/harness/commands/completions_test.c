@@ -1,5 +1,5 @@
-// Completions: bash runs them; the other shells' and the manual page have every command and option, and pass
-// their own checkers, where those are installed.
+// Completions: bash runs them; the words that all shells ask for and the manual page have every command
+// and option, and the other scripts pass their own checkers, where those are installed.
 #include "tests/support/check.h"
 
 #include "tests/support/cli.h"
@@ -78,36 +78,36 @@ static void bash_completes_names(void **state) {
 
 // Every option of every command that --help lists.
 static void others_have_all(void **state) {
-    static const char *const KINDS[] = {"zsh", "fish", "man"};
-    static const char *const OPTION[] = {"--%s", " -l %s ", "\\-\\-%s"};
     Cli *cli = *state;
-    Text help = {0};
+    Text help = {0}, page = {0};
     text_puts(&help, strstr(cli_out(cli, "--help"), "\n\nDecode, and compare methods:\n"));
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
-        char line[128], name[64], option[64], want[128], escaped[128];
-        Text all = {0};
-        snprintf(line, sizeof line, "completions %s", KINDS[i]);
-        text_puts(&all, cli_out(cli, line));
-        for (const char *command = text_get(&help); (command = strstr(command, "\n  ")); command++) {
-            assert_int_equal(sscanf(command, " %63s", name), 1);
-            snprintf(line, sizeof line, "%s --help", name);
-            const char *options = strstr(cli_out(cli, line), "\nOptions:\n");
-            for (const char *at = options;
-                 at && (at = strstr(at, "--")) && sscanf(at, "--%63[a-z0-9-]", option) == 1;
-                 at += strcspn(at, "\n")) {
-                size_t n = 0; // in roff each '-' is escaped
-                for (const char *c = option; *c; c++) {
-                    if (*c == '-' && i == 2) escaped[n++] = '\\';
-                    escaped[n++] = *c;
-                }
-                escaped[n] = 0;
-                snprintf(want, sizeof want, OPTION[i], escaped);
-                if (!strstr(text_get(&all), want)) fail_msg("%s: %s lacks '%s'", KINDS[i], name, want);
+    text_puts(&page, cli_out(cli, "completions man"));
+    for (const char *command = text_get(&help); (command = strstr(command, "\n  ")); command++) {
+        char line[128], name[64], option[64], want[160], escaped[128];
+        Text words = {0};
+        assert_int_equal(sscanf(command, " %63s", name), 1);
+        snprintf(line, sizeof line, "completions words -- %s --", name);
+        text_puts(&words, cli_out(cli, line));
+        snprintf(line, sizeof line, "%s --help", name);
+        const char *options = strstr(cli_out(cli, line), "\nOptions:\n");
+        for (const char *at = options;
+             at && (at = strstr(at, "--")) && sscanf(at, "--%63[a-z0-9-]", option) == 1;
+             at += strcspn(at, "\n")) {
+            size_t n = 0; // in roff each '-' is escaped
+            for (const char *c = option; *c; c++) {
+                if (*c == '-') escaped[n++] = '\\';
+                escaped[n++] = *c;
             }
+            escaped[n] = 0;
+            snprintf(want, sizeof want, "--%s\t", option);
+            if (!strstr(text_get(&words), want)) fail_msg("%s: the words lack '%s'", name, want);
+            snprintf(want, sizeof want, "\\-\\-%s", escaped);
+            if (!strstr(text_get(&page), want)) fail_msg("%s: the page lacks '%s'", name, want);
         }
-        text_release(&all);
+        text_release(&words);
     }
     text_release(&help);
+    text_release(&page);
     cli_expect_error(
         cli, 2, "completions csh",
         "outpace: there are no completions for 'csh': take bash, zsh or fish, or man for the manual page\n");

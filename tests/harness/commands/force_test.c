@@ -120,21 +120,22 @@ static bool has_row(const char *name) {
     return false;
 }
 
-// By the lines of the completions for fish: "... -n '__fish_seen_subcommand_from COMMAND' -l force -d ...",
-// with "; and __fish_seen_subcommand_from PART" for a part.
+// By the manual page: the options of ".SS outpace COMMAND USAGE", or of a part's, follow it.
 static void every_command(void **state) {
-    static const char FROM[] = "__fish_seen_subcommand_from ";
+    static const char SECTION[] = ".SS outpace ";
+    char name[70] = "";
     Child c;
     int count = 0;
-    CHILD_OUTPACE(&c, *state, 0, "completions", "fish");
+    CHILD_OUTPACE(&c, *state, 0, "completions", "man");
     for (char *save, *line = strtok_r(c.out.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char name[2][32] = {"", ""}, whole[70];
-        char *at = strstr(line, " -l force ") ? strstr(line, FROM) : NULL;
-        for (int i = 0; i < 2 && at; at = strstr(at + 1, FROM), i++)
-            assert_int_equal(sscanf(at + strlen(FROM), "%31[a-z]", name[i]), 1);
-        if (!name[0][0]) continue;
-        snprintf(whole, sizeof whole, "%s%s%s", name[0], name[1][0] ? " " : "", name[1]);
-        if (!has_row(whole)) fail_msg("'%s --force' has no row", whole);
+        if (strncmp(line, SECTION, strlen(SECTION)) == 0) {
+            const char *at = line + strlen(SECTION);
+            size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz "); // up to the usage
+            while (n && at[n - 1] != ' ') n--;
+            snprintf(name, sizeof name, "%.*s", (int)n - 1, at);
+        }
+        if (strcmp(line, ".B \\-\\-force") != 0) continue;
+        if (!has_row(name)) fail_msg("'%s --force' has no row", name);
         count++;
     }
     assert_in_range(count, 9, 30);
