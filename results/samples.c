@@ -157,27 +157,6 @@ bool store_done(Store *s, int64_t point, int pass, int64_t prompt, bool *done, E
     return sql_find(s, "sample_find", VALUES(of_int(point), of_int(pass), of_int(prompt)), &id, done, e);
 }
 
-// Decodes the blob of an output; one whose length is not a multiple of 4 is damaged.
-static bool read_ids(Store *s, Rows *r, int **ids, int *count, Error *e) {
-    size_t n;
-    const void *bytes = rows_blob(r, 0, &n);
-    if (n % 4 || n / 4 > INT_MAX)
-        return error_system(e, "store '%s': an output has %zu bytes of ids", s->path, n);
-    *ids = mem_new(n / 4, sizeof **ids);
-    *count = (int)(n / 4);
-    if (n) memcpy(*ids, bytes, n);
-    return true;
-}
-
-bool store_output(Store *s, int64_t point, int pass, int64_t prompt, int **ids, int *count, Error *e) {
-    *ids = NULL;
-    *count = -1;
-    Rows *r = rows_named(s, NULL, "output_ids", point, e);
-    rows_bind_int(r, 2, pass);
-    rows_bind_int(r, 3, prompt);
-    return rows_end(r, !rows_next(r) || read_ids(s, r, ids, count, e), e);
-}
-
 bool store_score(Store *s, int64_t point, int pass, int64_t prompt, const char *metric, double value,
                  Error *e) {
     int64_t output;

@@ -252,6 +252,3 @@ SELECT 'run ' || run_id || ', point ' || point.number || ', pass ' || pass || ',
        || ': ' || min(what), count(*) OVER ()
 FROM wrong JOIN sample ON sample.id = wrong.id JOIN point ON point.id = point_id JOIN prompt ON prompt.id = prompt_id
 GROUP BY sample.id ORDER BY sample.id
-
--- name: output_ids
-SELECT ids FROM sample JOIN output ON output.id = output_id WHERE point_id = ?1 AND pass = ?2 AND prompt_id = ?3

@@ -92,9 +92,6 @@ bool store_samples(Store *s, const StoreSample *samples, int count, Error *e);
 // *done: whether the sample (point, pass, prompt) exists.
 bool store_done(Store *s, int64_t point, int pass, int64_t prompt, bool *done, Error *e);
 
-// The ids of its output, for mem_free; NULL and a count of -1 without such a sample or a stored output.
-bool store_output(Store *s, int64_t point, int pass, int64_t prompt, int **ids, int *count, Error *e);
-
 // Quality of a sample's output; replaces an older value.
 bool store_score(Store *s, int64_t point, int pass, int64_t prompt, const char *metric, double value,
                  Error *e);

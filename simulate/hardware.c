@@ -236,12 +236,6 @@ StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *
     return p;
 }
 
-double hardware_slowdown(const Hardware *h, const StepModel *m, int k, int w, int context, bool copied) {
-    StepPlan many = step_batch(k, w, context), one = step_chain(1, context);
-    many.copied = copied;
-    return hardware_price(h, m, &many).total / hardware_price(h, m, &one).total;
-}
-
 // --- recorded passes ------------------------------------------------------------------------------------
 
 // The price of a step of the model with only some of its layers, and the head over `read` rows.

@@ -110,9 +110,6 @@ double experts_touched(const StepExperts *x, int rows);
 
 StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *step);
 
-// Time of k sequences of w + 1 over that of one token: the slowdown of N-Grammys' Figure 1.
-double hardware_slowdown(const Hardware *h, const StepModel *m, int k, int w, int context, bool copied);
-
 // configs/hardware/NAME.json: each number an object of "value" and "source"; one without a source is refused.
 bool hardware_open(const char *path, Hardware *out, Error *e);
 // The reached shares may be in the file, too, in the same form.

@@ -7,50 +7,19 @@
 #include <math.h>
 #include <stddef.h>
 
-// An uncapped sum stops when another term can't change it: up to a factor, b alpha^i bounds the rest.
-static const double NEGLIGIBLE = 1e-18;
-
-// Above this alpha a step would hardly ever end.
-static const double UNCAPPED_MOST = 0.999;
-
 static bool within(double x, double low, double high) { return x >= low && x <= high; } // false for a NaN
 
-static bool check_shares(const Law *law, Error *e) {
-    double sum = 0;
-    for (int c = 0; c < law->share_count; c++) {
-        if (!within(law->share[c], 0, 1))
-            return error_input(e, "law: the share of steps with %d candidates is %g, must be in [0, 1]", c,
-                               law->share[c]);
+bool law_is_valid(const Law *law) {
+    double sum = law->terms & LAW_CANDIDATES ? 0 : 1;
+    bool ok = within(law->alpha, 0, 1) && law->f >= 1 && isfinite(law->f) &&
+              within(law->gamma, 0, LAW_MOST_GAMMA) && within(law->b, 0, LAW_MOST_GUESSES);
+    for (int c = 0; law->terms & LAW_CANDIDATES && c < law->share_count; c++) {
+        ok = ok && within(law->share[c], 0, 1);
         sum += law->share[c];
     }
-    return within(sum, 1 - 1e-9, 1 + 1e-9) ||
-           error_input(e, "law: the shares of candidate counts sum to %g, must be 1", sum);
-}
-
-bool law_check(const Law *law, Error *e) {
-    if (!within(law->alpha, 0, 1)) return error_input(e, "law: alpha is %g, must be in [0, 1]", law->alpha);
-    if (law->terms & LAW_UNCAPPED && law->alpha > UNCAPPED_MOST)
-        return error_input(e, "law: alpha is %g where gamma does not bind, must be %g at most", law->alpha,
-                           UNCAPPED_MOST);
-    if (!(law->f >= 1) || !isfinite(law->f))
-        return error_input(e, "law: f is %g, must be at least 1", law->f);
-    if (!within(law->gamma, 0, LAW_MOST_GAMMA))
-        return error_input(e, "law: gamma is %d, must be in [0, %d]", law->gamma, LAW_MOST_GAMMA);
-    if (!within(law->b, 0, LAW_MOST_GUESSES))
-        return error_input(e, "law: b is %g, must be in [0, %d]", law->b, LAW_MOST_GUESSES);
-    if (law->terms & LAW_CANDIDATES && !check_shares(law, e)) return false;
-    if (!(law->terms & LAW_FILLING)) return true;
-    if (law->filling < 0) return error_input(e, "law: %d filling steps, must be 0 or more", law->filling);
-    return (isfinite(law->output) && law->output > 0 && law->output >= law->filling) ||
-           error_input(e, "law: an output of %g tokens, must be at least the %d filling steps", law->output,
-                       law->filling);
-}
-
-double law_one_sequence(double alpha, int gamma) {
-    // Where alpha is near 1 the closed form divides two small numbers; the sum does not.
-    double sum = 1, power = 1;
-    for (int i = 1; i <= gamma; i++) sum += power *= alpha;
-    return sum;
+    bool fills = !(law->terms & LAW_FILLING) || (law->filling >= 0 && isfinite(law->output) &&
+                                                 law->output > 0 && law->output >= law->filling);
+    return ok && fills && within(sum, 1 - 1e-9, 1 + 1e-9);
 }
 
 double law_some_match(double alpha, int i, double b) {
@@ -66,12 +35,6 @@ double law_some_slope(double alpha, int i, double b) {
     return b * exp((b - 1) * log1p(-hit)) * slope;
 }
 
-double law_sequences(double alpha, int gamma, double b) {
-    double sum = 1;
-    for (int i = 1; i <= gamma; i++) sum += law_some_match(alpha, i, b);
-    return sum;
-}
-
 typedef double (*Term)(double alpha, int i, double b);
 
 // The term at i, averaged over the numbers of guesses that steps bear.
@@ -85,12 +48,6 @@ static double averaged(const Law *law, Term term, int i) {
 
 static double sum_terms(const Law *law, Term term) {
     double sum = 0;
-    if (law->terms & LAW_UNCAPPED) {
-        double most_guesses = law->terms & LAW_CANDIDATES ? law->share_count : law->b;
-        double left = most_guesses / (1 - law->alpha);
-        for (int i = 1; i * left * pow(law->alpha, i - 1) > NEGLIGIBLE; i++) sum += averaged(law, term, i);
-        return sum;
-    }
     // A dropped bonus makes the last of gamma worth nothing.
     int last = law->terms & LAW_BONUS_DROPPED && law->gamma > 0 ? law->gamma - 1 : law->gamma;
     for (int i = 1; i <= last; i++) sum += averaged(law, term, i);
@@ -98,19 +55,19 @@ static double sum_terms(const Law *law, Term term) {
 }
 
 double law_tail(const Law *law, int i) {
-    assert(law_check(law, NULL) && i >= 0);
+    assert(law_is_valid(law) && i >= 0);
     if (i == 0) return 1;
-    if (i > law->gamma && !(law->terms & LAW_UNCAPPED)) return 0;
+    if (i > law->gamma) return 0;
     return averaged(law, law_some_match, i) / law->f;
 }
 
 double law_good_tokens(const Law *law) {
-    assert(law_check(law, NULL));
+    assert(law_is_valid(law));
     return 1 + sum_terms(law, law_some_match);
 }
 
 double law_good_slope(const Law *law) {
-    assert(law_check(law, NULL));
+    assert(law_is_valid(law));
     return sum_terms(law, law_some_slope);
 }
 

@@ -9,20 +9,19 @@
 // and a step emits A + 1 tokens: the accepted ones and the model's own next one (the bonus, on a full match).
 // Without terms this is the paper's law; each term accounts for one difference of implementations.
 #pragma once
-#include "engine/base/error.h"
+#include <stdbool.h>
 
 typedef enum {
     LAW_PAPER = 0,
     LAW_BONUS_DROPPED = 1, // a full match emits gamma tokens, not gamma + 1
     LAW_FILLING = 2,       // the first `filling` steps of an output emit one token each
     LAW_CANDIDATES = 4,    // a share[c] of the steps has c guesses, instead of b in all
-    LAW_UNCAPPED = 8,      // a guess continues as long as it is right: gamma doesn't bind
 } LawTerm;
 
 enum { LAW_MOST_GAMMA = 1024, LAW_MOST_GUESSES = 1 << 20 };
 
 typedef struct Law {
-    double alpha;        // [0, 1]; uncapped: at most 0.999
+    double alpha;        // [0, 1]
     double f;            // at least 1; 1: every step is good
     int gamma;           // [0, LAW_MOST_GAMMA]; 0: no guess, one token a step
     double b;            // guesses per step, [0, LAW_MOST_GUESSES]; may be fractional
@@ -33,12 +32,10 @@ typedef struct Law {
     int share_count;
 } Law;
 
-// False with e filled (parameter and domain) if one is outside its domain. The functions below assert it.
-bool law_check(const Law *law, Error *e);
+// Whether each parameter is in its domain. The functions below assert it.
+bool law_is_valid(const Law *law);
 
-double law_one_sequence(double alpha, int gamma);        // Eq. 4
-double law_sequences(double alpha, int gamma, double b); // Eq. 5; b = 1 is Eq. 4
-double law_some_match(double alpha, int i, double b);    // 1 - (1 - alpha^i)^b: some guess is right for i
+double law_some_match(double alpha, int i, double b); // 1 - (1 - alpha^i)^b: some guess is right for i
 double law_some_slope(double alpha, int i, double b); // its derivative by alpha; infinite at alpha = 1, b < 1
 double law_tail(const Law *law, int i);               // P(A >= i) of a step past filling; i >= 0
 double law_good_tokens(const Law *law);               // tokens of a good step: Eq. 5 with the terms

@@ -132,13 +132,17 @@ static void changed_content(void **state) {
 
 static void output_comes_back(void **state) {
     FilledStore f = filled(folder_path(*state, "a.db"), 1, 2, 1);
-    int *ids, count;
-    assert_true(store_output(f.store, f.points[0], 0, f.prompts[1], &ids, &count, NULL));
-    assert_int_equal(count, 10);
-    for (int i = 0; i < count; i++) assert_int_equal(ids[i], i * 7 + 1);
-    mem_free(ids);
-    assert_true(store_output(f.store, f.points[0], 7, f.prompts[1], &ids, &count, NULL));
-    assert_true(!ids && count == -1);
+    size_t bytes;
+    Rows *r = rows_ask(f.store,
+                       "SELECT ids FROM sample JOIN output ON output.id = output_id"
+                       " WHERE point_id = ?1 AND pass = 0 AND prompt_id = ?2",
+                       f.points[0], NULL);
+    rows_bind_int(r, 2, f.prompts[1]);
+    assert_true(rows_next(r));
+    const int *ids = rows_blob(r, 0, &bytes);
+    assert_int_equal(bytes, 10 * sizeof *ids);
+    for (int i = 0; i < 10; i++) assert_int_equal(ids[i], i * 7 + 1);
+    assert_true(rows_end(r, true, NULL));
     filled_close(&f);
 }
 

@@ -21,7 +21,6 @@ typedef struct Values {
     char levels[ARG_TEXT_SIZE], level_shares[ARG_TEXT_SIZE], alpha[ARG_TEXT_SIZE], shares[ARG_TEXT_SIZE];
     double eta, draft, verify, row, f;
     int gamma, b, bonus, filling;
-    bool uncapped;
 } Values;
 
 static const char *const BONUSES[] = {"keep", "drop", NULL};
@@ -38,7 +37,6 @@ static const Arg ROWS[] = {
     {"filling", ARG_INT, AT(filling), 0, 1 << 16, "0", .help = "first steps of an output, of one token each"},
     {"shares", ARG_TEXT, AT(shares), .fallback = "none",
      .help = "s0:s1:...: shares of steps with 0, 1, ... guesses, in place of b"},
-    {"uncapped", ARG_FLAG, AT(uncapped), .fallback = "off", .help = "guesses go on while they are right"},
     {"levels", ARG_TEXT, AT(levels), .fallback = "0.3:0.6:0.9", .help = "confidences of drafted tokens"},
     {"level_shares", ARG_TEXT, AT(level_shares), .fallback = "0.2:0.3:0.5", .help = "of all tokens"},
     {"eta", ARG_REAL, AT(eta), 0, 1, "0.3", .help = "drafting ends after a token of this confidence or less"},
@@ -138,7 +136,7 @@ static double error_of(double variance, double S, const LawTrialSize *size) {
 static Law law_of(const Question *q, double output) {
     const Values *v = &q->v;
     unsigned terms = (v->bonus ? LAW_BONUS_DROPPED : 0u) | (v->filling ? LAW_FILLING : 0u) |
-                     (q->shares.count ? LAW_CANDIDATES : 0u) | (v->uncapped ? LAW_UNCAPPED : 0u);
+                     (q->shares.count ? LAW_CANDIDATES : 0u);
     return (Law){.alpha = q->alpha.items[0],
                  .f = v->f,
                  .gamma = v->gamma,
@@ -155,7 +153,7 @@ static bool draw_law(const Question *q, Law *law, LawTrial *t, Error *e) {
     double output;
     *law = law_of(q, q->size->tokens);
     if (q->alpha.count > 1) return error_input(e, "'alpha' has %d numbers, must be one", q->alpha.count);
-    if (!law_check(law, e)) return false;
+    if (!law_is_valid(law)) return error_input(e, "the law has a parameter outside its domain");
     t->drawn = montecarlo_compression(law, OUTPUTS, q->size->tokens, &output, q->random);
     law->output = output;
     t->se = t->drawn.se * sqrt((double)OUTPUTS / q->size->prompts);
@@ -167,14 +165,16 @@ static bool ask_sequence(Question *q, LawTrial *t, Error *e) {
     Law law;
     q->v.b = 1;
     if (!draw_law(q, &law, t, e)) return false;
-    t->S = law_one_sequence(law.alpha, law.gamma);
+    t->S = 1;
+    for (int i = 1; i <= law.gamma; i++) t->S += pow(law.alpha, i);
     return true;
 }
 
 static bool ask_sequences(Question *q, LawTrial *t, Error *e) {
     Law law;
     if (!draw_law(q, &law, t, e)) return false;
-    t->S = law_sequences(law.alpha, law.gamma, law.b);
+    t->S = 1;
+    for (int i = 1; i <= law.gamma; i++) t->S += 1 - pow(1 - pow(law.alpha, i), law.b);
     return true;
 }
 
@@ -242,7 +242,7 @@ static const NamedLaw LAWS[] = {
     {"sequence", "one guess a step: Lookahead, Eq. 4", "0.7", "alpha gamma", ask_sequence},
     {"sequences", "b guesses a step: Lookahead, Eq. 5", "0.7", "alpha gamma b", ask_sequences},
     {"compression", "one good step in f, and the terms of implementations: Lookahead, Eq. 6 and 7", "0.7",
-     "alpha gamma b f bonus filling shares uncapped", ask_compression},
+     "alpha gamma b f bonus filling shares", ask_compression},
     {"ctar", "one guess, right by position: compression from CTAR(w), Kangaroo, section 3", "0.7",
      "alpha gamma bonus", ask_ctar},
     {"drafting", "drafting until a token of low confidence: Kangaroo, section 3", "0.3:0.6:0.9",
@@ -298,7 +298,7 @@ static bool read_question(const NamedLaw *law, const char *text, Question *q, Er
 // The oracle's parameters, those that aren't its defaults.
 static void write_method(const Question *q, Text *out) {
     const Values *v = &q->v;
-    text_printf(out, "oracle:accept=%s,draft=%d", v->alpha, v->uncapped ? 0 : v->gamma);
+    text_printf(out, "oracle:accept=%s,draft=%d", v->alpha, v->gamma);
     if (q->shares.count) text_printf(out, ",guess_shares=%s", v->shares);
     else if (v->b != 1) text_printf(out, ",guesses=%d", v->b);
     if (v->f > 1) text_printf(out, ",f=%.15g", v->f);

@@ -31,7 +31,7 @@ static int draw_guesses(const Law *law, gsl_rng *random) {
 // How many tokens of one guess are right.
 static int draw_match(const Law *law, gsl_rng *random) {
     int i = 0;
-    while ((i < law->gamma || law->terms & LAW_UNCAPPED) && gsl_rng_uniform(random) < law->alpha) i++;
+    while (i < law->gamma && gsl_rng_uniform(random) < law->alpha) i++;
     return i;
 }
 
@@ -47,20 +47,20 @@ int montecarlo_accepted(const Law *law, gsl_rng *random) {
 
 static int draw_tokens(const Law *law, gsl_rng *random) {
     int accepted = montecarlo_accepted(law, random);
-    bool full = law->gamma > 0 && accepted == law->gamma && !(law->terms & LAW_UNCAPPED);
+    bool full = law->gamma > 0 && accepted == law->gamma;
     return full && law->terms & LAW_BONUS_DROPPED ? accepted : accepted + 1;
 }
 
 Estimate montecarlo_tokens(const Law *law, int steps, gsl_rng *random) {
     Moments m = {0};
-    assert(law_check(law, NULL) && steps >= 2);
+    assert(law_is_valid(law) && steps >= 2);
     for (int i = 0; i < steps; i++) moments_add(&m, draw_tokens(law, random));
     return moments_estimate(&m);
 }
 
 Estimate montecarlo_tail(const Law *law, int i, int steps, gsl_rng *random) {
     Moments m = {0};
-    assert(law_check(law, NULL) && steps >= 2);
+    assert(law_is_valid(law) && steps >= 2);
     for (int s = 0; s < steps; s++) moments_add(&m, montecarlo_accepted(law, random) >= i);
     return moments_estimate(&m);
 }
