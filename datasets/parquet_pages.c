@@ -13,7 +13,6 @@
 #include "datasets/format.h"
 #include "engine/base/memory.h"
 
-#include <assert.h>
 #include <string.h>
 #include <zlib.h>
 

@@ -2,7 +2,6 @@
 // backend and tokenizer.
 #include "engine/engine.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/system.h"
 #include "engine/cpu/cpu.h"

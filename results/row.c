@@ -3,7 +3,6 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/base/text.h"
 #include "results/rows.h"
 
 #include <assert.h>

@@ -8,7 +8,6 @@
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
 #include <math.h>
-#include <string.h>
 
 const double FIT_WARNING_CORRELATION = 0.99;
 

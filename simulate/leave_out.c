@@ -8,7 +8,6 @@
 #include <gsl/gsl_fit.h>
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
-#include <string.h>
 
 const char *const RIVAL_NAMES[RIVAL_COUNT] = {"law", "linear in log b", "phi of each prompt",
                                               "alpha of each position"};

@@ -8,8 +8,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

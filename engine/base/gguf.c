@@ -6,7 +6,6 @@
 #include "engine/base/text.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,11 +8,9 @@
 // between calls, a row of bigrams is whole or empty.
 #include "engine/decode/model_tables.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/text.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -4,10 +4,7 @@
 // Invariant: the tensors of an open model are inside its files, or rearranged.
 #include "engine/model/model.h"
 
-#include "engine/base/file.h"
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
-#include "engine/base/text.h"
 #include "engine/model/config.h"
 #include "engine/model/weights.h"
 

@@ -17,7 +17,6 @@
 #include "engine/base/memory.h"
 #include "engine/model/binding.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "engine/base/text.h"
 #include "engine/model/binding.h"
 #include "engine/model/config.h"
-#include "engine/model/model.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -5,7 +5,6 @@
 #include "engine/base/memory.h"
 #include "engine/text/utf8.h"
 
-#include <string.h>
 #include <utf8proc.h>
 
 // --- NFC, NFD, NFKC, NFKD ------------------------------------------------------------------------------

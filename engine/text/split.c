@@ -2,7 +2,6 @@
 #include "engine/text/stage.h"
 
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
 
 #include <string.h>
 

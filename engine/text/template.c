@@ -1,7 +1,6 @@
 // The published templates, and one function that writes any of them.
 #include "engine/text/template.h"
 
-#include "engine/base/error.h"
 #include "engine/base/file.h"
 #include "engine/text/utf8.h"
 

@@ -2,7 +2,6 @@
 // file has pieces and merges, and names the family's normalizer and pre-tokenizers, which are a table here,
 // as in the originals. A name that isn't in the table is refused, so that no text is ever tokenized wrongly.
 #include "engine/base/gguf.h"
-#include "engine/base/json.h"
 #include "engine/text/pipeline.h"
 
 #include <string.h>

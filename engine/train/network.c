@@ -2,7 +2,6 @@
 // shape and rows, so a lack of memory is an Error.
 #include "engine/train/network.h"
 
-#include "engine/base/memory.h"
 #include "engine/train/pass.h"
 
 #include <assert.h>

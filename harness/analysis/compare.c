@@ -7,7 +7,6 @@
 #include "engine/base/shipped.h"
 #include "harness/analysis/stored.h"
 #include "results/rows.h"
-#include "simulate/statistics.h"
 
 #include <limits.h>
 #include <math.h>

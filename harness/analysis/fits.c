@@ -4,10 +4,8 @@
 #include "engine/base/json.h"
 #include "harness/cli/terminal.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *bonus_name(bool dropped) { return dropped ? "dropped" : "kept"; }
 

@@ -1,8 +1,6 @@
 // See stored.h. Reads only; what a store of an older program lacks is unknown, not zero.
 #include "harness/analysis/stored.h"
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/cli/version.h"

@@ -1,7 +1,6 @@
 // Texts of a run token by token: which source guessed each, and where steps begin.
 #include "harness/analysis/stored.h"
 
-#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "plots/plots.h"
 #include "results/rows.h"

@@ -9,7 +9,6 @@
 #include "harness/inputs/models.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef struct {
     const char *tokens, *context, *k, *w, *batch;

@@ -2,7 +2,6 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/decode/decode.h"
 #include "harness/inputs/models.h"

@@ -7,10 +7,8 @@
 #include "harness/cli/table.h"
 #include "harness/run/cost.h"
 #include "harness/run/ledger.h"
-#include "results/rows.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef struct {
     SweepOptions sweep;

@@ -1,7 +1,6 @@
 // How well a model predicts texts, and how far it is from the model that it was quantised from.
 #include "harness/cli/command.h"
 
-#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/cli/table.h"
 #include "harness/inputs/models.h"

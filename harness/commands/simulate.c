@@ -1,7 +1,6 @@
 // A stored run's steps priced on another machine and model: its expected result there.
 #include "harness/cli/command.h"
 
-#include "engine/base/json.h"
 #include "engine/base/shipped.h"
 #include "harness/price/prediction.h"
 #include "harness/cli/table.h"

@@ -6,7 +6,6 @@
 #include "engine/base/output.h"
 #include "engine/base/shipped.h"
 #include "engine/text/tokenizer.h"
-#include "engine/text/template.h"
 #include "engine/train/trainer.h"
 #include "harness/cli/terminal.h"
 #include "harness/inputs/prompts.h"

@@ -7,7 +7,6 @@
 #include "engine/base/memory.h"
 #include "engine/core/batch.h"
 #include "engine/model/make/synth.h"
-#include "engine/model/adapter.h"
 #include "engine/model/model.h"
 #include "harness/cli/terminal.h"
 

@@ -6,7 +6,6 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/random.h"
-#include "engine/text/template.h"
 
 #include <errno.h>
 #include <glob.h>

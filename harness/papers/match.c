@@ -9,7 +9,6 @@
 #include "results/rows.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "simulate/statistics.h"
 
 #include <math.h>
-#include <string.h>
 
 static const Quantity UNKNOWN = {NAN, NAN, NAN};
 

@@ -5,7 +5,6 @@
 #include "engine/base/memory.h"
 #include "harness/config/yaml.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

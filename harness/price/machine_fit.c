@@ -9,7 +9,6 @@
 #include "simulate/surface.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 // Every number comes from the simulation; nothing is measured here.
 #include "harness/price/prediction.h"
 
-#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "harness/price/priced.h"
 #include "harness/analysis/stored.h"

@@ -4,7 +4,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "results/rows.h"
-#include "simulate/scaling.h"
 #include "simulate/statistics.h"
 
 #include <math.h>

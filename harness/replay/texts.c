@@ -4,7 +4,6 @@
 #include "harness/replay/replay.h"
 
 #include "datasets/format.h"
-#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "harness/inputs/prompts.h"
 

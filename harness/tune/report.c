@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const ENDS[] = {
     [TUNE_CERTAIN] = "certain",

@@ -7,7 +7,6 @@
 #include "engine/decode/method.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 // --- the spaces ------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 // and times that only weigh trees against each other.
 #include "harness/tune/tree.h"
 
-#include "engine/base/memory.h"
 #include "harness/cli/signals.h"
 
 #include <assert.h>

@@ -4,7 +4,6 @@
 // Invariant of a plan: the parts of a tensor follow each other without gaps and fill all of its rows.
 #include "engine/model/make/inflate.h"
 
-#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"

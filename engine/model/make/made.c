@@ -2,7 +2,6 @@
 #include "engine/model/make/made.h"
 
 #include "engine/base/file.h"
-#include "engine/base/json.h"
 #include "engine/base/memory.h"
 
 #include <dirent.h>

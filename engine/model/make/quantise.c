@@ -5,8 +5,6 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/model/config.h"
-#include "engine/model/make/weights_out.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,6 @@
 #include "engine/model/make/synth.h"
 
 #include "engine/base/file.h"
-#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/random.h"
 #include "engine/base/text.h"

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256, PIECE = 4 << 20, THREADS_MOST = 16 };
 static const size_t SHARD_BYTES = 5000000000u;
