@@ -1,6 +1,8 @@
 // Bounds. After shape_check, no product of two dimensions overflows.
 #include "engine/core/shape.h"
 
+#include "engine/core/experts.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>

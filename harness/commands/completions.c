@@ -96,18 +96,6 @@ static void put_values(const Offer *o, const char *token, Text *out) {
             text_printf(out, "%.*s\n", (int)(n = strcspn(value, "|")), value);
 }
 
-static void put_options(const Entry *x, Text *out) {
-    for (size_t i = 0; i < x->count; i++)
-        text_printf(out, "--%s\t%s\n", x->offers[i].option.name, x->offers[i].option.row->help);
-    text_puts(out, "--help\tteach it\n");
-}
-
-static void put_commands(Text *out) {
-    for (size_t i = 0; commands[i]; i++)
-        text_printf(out, "%s\t%s\n", commands[i]->name, commands[i]->summary);
-    text_puts(out, "--help\tlist the commands\n--version\n");
-}
-
 // The first argument: a part, or what the usage begins with.
 static void put_first(const Command *c, const char *token, Text *out) {
     const WordKind *kind = words_kind(c->usage);
@@ -135,12 +123,11 @@ static void put_words(const char *const *words, int count, Text *out) {
     const Offer *asked = NULL; // whose value the token is
     bool first = true;         // no argument is before it
     int at = 1;
-    if (count == 1) {
-        put_commands(out);
-        return;
+    for (size_t i = 0; commands[i] && !c; i++) {
+        if (count == 1) text_printf(out, "%s\t%s\n", commands[i]->name, commands[i]->summary);
+        else if (strcmp(commands[i]->name, words[0]) == 0) c = commands[i];
     }
-    for (size_t i = 0; commands[i] && !c; i++)
-        if (strcmp(commands[i]->name, words[0]) == 0) c = commands[i];
+    if (count == 1) text_puts(out, "--help\tlist the commands\n--version\n");
     if (!c) return;
     for (const Command *const *part = c->parts; at == 1 && count > 2 && part && *part; part++)
         if (!is_option_part(*part) && strcmp(command_part(*part), words[1]) == 0) c = *part, at = 2;
@@ -151,8 +138,11 @@ static void put_words(const char *const *words, int count, Text *out) {
         asked = asked ? NULL : valued(&x, words[at]);
     }
     if (asked) put_values(asked, token, out);
-    else if (*token == '-') put_options(&x, out);
-    else if (first) put_first(c, token, out);
+    else if (*token == '-') {
+        for (size_t i = 0; i < x.count; i++)
+            text_printf(out, "--%s\t%s\n", x.offers[i].option.name, x.offers[i].option.row->help);
+        text_puts(out, "--help\tteach it\n");
+    } else if (first) put_first(c, token, out);
     else text_puts(out, FILES);
     entry_close(&x);
 }

@@ -4,6 +4,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "results/rows.h"
+#include "simulate/scaling.h"
 #include "simulate/statistics.h"
 
 #include <math.h>
