@@ -75,6 +75,7 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 $(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/engine/base/shipped.o: models/sources.tsv
 models/sources.tsv: ; # not one of models/% below
+$(BUILD)/engine/model/make/synth.o: engine/model/make/tokenizer.json
 $(BUILD)/results/open.o $(BUILD)/results/sql.o $(BUILD)/results/rows.o: $(wildcard results/*.sql)
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/transfer/transfer.o: results/transfer/merge.sql
@@ -85,7 +86,7 @@ $(BUILD)/results/published.o $(BUILD)/harness/papers/match.o: $(wildcard results
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv
 $(BUILD)/harness/run/slurm.o: harness/run/slurm.sh
-$(filter $(BUILD)/harness/commands/%,$(OBJECTS)): $(wildcard harness/commands/lessons/*.txt)
+$(filter $(BUILD)/harness/commands/% $(BUILD)/harness/main.o,$(OBJECTS)): $(wildcard harness/commands/lessons/*.txt)
 $(BUILD)/harness/commands/completions.o: $(wildcard harness/commands/shells/*)
 
 # The outer rooms wait for the engine and for files: they needn't be compiled as long as it.

@@ -28,20 +28,7 @@ static const struct {
            {"gc", "store gc"},
            {"version", "--version"}};
 
-static const char LESSON[] =
-    "outpace: a laboratory for lossless LLM decoding\n"
-    "\n"
-    "Runs real language models with the published methods that get several tokens out of one\n"
-    "forward pass, measures what each gains and costs, and proves that output is unchanged.\n"
-    "\n"
-    "usage: outpace COMMAND [ARGUMENTS]      outpace COMMAND --help teaches one\n"
-    "\n"
-    "Try first, with models that come with the program:\n"
-    "  outpace generate reference \"Once upon a time\" --stats      one token a step\n"
-    "  outpace generate reference \"Once upon a time\" --stats --method speculative --draft draft\n"
-    "                                                             the same text in a third of the steps\n"
-    "  outpace verify reference --draft draft                     every method writes the same text\n"
-    "  outpace run demo                                           methods side by side: S and speedup\n";
+EMBED(program_lesson, "harness/commands/lessons/outpace.txt")
 
 // Options without a command.
 static const char *const LONE[] = {"--help", "--version"};
@@ -219,7 +206,7 @@ int main(int argc, char **argv) {
         argv[argc - 1] = help;
     }
     if (argc < 2 || is_help(argv[1])) {
-        terminal_printf("%s", LESSON);
+        terminal_printf("%s", program_lesson);
         for (size_t i = 0; commands[i]; i++) {
             if (command_group(i)) terminal_printf("\n%s:\n", command_group(i));
             terminal_printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);

@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/random.h"
+#include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "engine/model/config.h"
 #include "engine/model/make/quantise.h"
@@ -382,29 +383,10 @@ static const char SPACE[] = "\xe2\x96\x81"; // ▁
 static const char VOWELS[] = "aeiou", CONSONANTS[] = "bdfgklmnprst";
 
 // Without pieces.
-static const char EMPTY[] =
-    "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[{\"id\":0,"
-    "\"content\":\"<unk>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
-    "\"special\":true},{\"id\":1,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
-    "\"normalized\":false,\"special\":true},{\"id\":2,\"content\":\"</s>\",\"single_word\":false,"
-    "\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}],"
-    "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","
-    "\"prepend\":\"\xe2\x96\x81\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" "
-    "\"},\"content\":\"\xe2\x96\x81\"}]},\"pre_tokenizer\":null,"
-    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\","
-    "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"
-    "\"pair\":[{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},"
-    "{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":1}},{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],"
-    "\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[1],\"tokens\":[\"<s>\"]}}},"
-    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\","
-    "\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" "
-    "\"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" "
-    "\",\"start\":1,\"stop\":0}]},\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":\"<unk>\","
-    "\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,\"fuse_unk\":true,\"byte_fallback\":true,"
-    "\"ignore_merges\":false}}";
+EMBED(empty_tokenizer, "engine/model/make/tokenizer.json")
 
 json_t *tokenizer_json(json_t *vocab, json_t *merges) {
-    json_t *root = json_loads(EMPTY, 0, NULL), *model = json_object_get(root, "model");
+    json_t *root = json_loads(empty_tokenizer, 0, NULL), *model = json_object_get(root, "model");
     json_object_set_new(model, "vocab", vocab);
     json_object_set_new(model, "merges", merges);
     return root;
