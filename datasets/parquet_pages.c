@@ -11,7 +11,7 @@
 #include "datasets/parquet.h"
 
 #include "datasets/format.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -37,8 +37,7 @@ static bool take(ParquetSource *s, size_t count, size_t size, Error *e) {
 
 // A buffer that lives until parquet_forget.
 static void *keep(ParquetSource *s, size_t count, size_t size) {
-    mem_grow(&s->kept, &s->kept_capacity, s->kept_count + 1, sizeof *s->kept);
-    return s->kept[s->kept_count++] = mem_new(count, size);
+    return *LIST_ADD(s->kept, s->kept_count, s->kept_capacity) = mem_new(count, size);
 }
 
 // --- values ----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 //     BY_TASK, consecutive 2, groups a and b:   a0 a1 b0 b1 a2 a3 b2 b3 a4 b4 b5 ...
 #include "datasets/format.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/random.h"
 
 #include <assert.h>
@@ -115,8 +115,7 @@ static bool add_turns(DatasetPrompt *p, const Format *f, const Frame *frame, con
 // Empty references are skipped: MT-Bench has them where only the other turn has an answer.
 static void put_reference(DatasetPrompt *p, int turn, Text *text, size_t *capacity) {
     if (text->length == 0) return;
-    mem_grow(&p->references, capacity, (size_t)p->reference_count + 1, sizeof *p->references);
-    p->references[p->reference_count++] = (Reference){turn, take(text)};
+    *LIST_ADD(p->references, p->reference_count, *capacity) = (Reference){turn, take(text)};
 }
 
 // Item i belongs to turn i, items beyond the last turn to the last turn: a single turn may have several
@@ -207,8 +206,7 @@ bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row
     Text text = {0};
     if (d->count == MOST_PROMPTS)
         return error_input(e, "'%s' has more than %d rows: split it", row->file, MOST_PROMPTS);
-    mem_grow(&d->prompts, &d->capacity, d->count + 1, sizeof *d->prompts);
-    DatasetPrompt *p = &d->prompts[d->count++];
+    DatasetPrompt *p = LIST_ADD(d->prompts, d->count, d->capacity);
     *p = (DatasetPrompt){0};
     bool ok = add_names(p, d->name, format, row, &text, e) && add_turns(p, format, frame, row, &text, e) &&
               add_references(p, format, row, &text, e);

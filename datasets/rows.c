@@ -4,7 +4,7 @@
 #include "datasets/format.h"
 
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 
 #include <string.h>
 #include <strings.h>
@@ -212,8 +212,7 @@ static bool add_name(SeparatedTable *t, Error *e) {
     for (size_t i = 0; *name && i < t->count; i++)
         if (strcmp(t->names[i], name) == 0)
             return error_input(e, "'%s', line 1: names the column '%s' twice: rename one", t->file, name);
-    mem_grow(&t->names, &t->capacity, t->count + 1, sizeof *t->names);
-    t->names[t->count++] = mem_text(name, t->field.length);
+    *LIST_ADD(t->names, t->count, t->capacity) = mem_text(name, t->field.length);
     return true;
 }
 

@@ -4,7 +4,7 @@
 #include "simulate/points.h"
 
 #include "engine/base/file.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -172,8 +172,7 @@ static bool check_row(PointReader *r, const Raw *raw) {
 static bool read_row(PointReader *r, char *line, const Header *header) {
     if (r->count == MOST_ROWS)
         return error_input(r->e, "%s:%d: more than %d rows", r->place, r->line, MOST_ROWS);
-    mem_grow(&r->rows, &r->capacity, r->count + 1, sizeof *r->rows);
-    Raw *raw = &r->rows[r->count++];
+    Raw *raw = LIST_ADD(r->rows, r->count, r->capacity);
     raw->row.line = r->line;
     raw->row.steps = 1;
     for (int i = 0; i < header->count; i++) {

@@ -3,7 +3,7 @@
 #include "engine/base/output.h"
 
 #include "engine/base/file.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -102,8 +102,7 @@ static bool is_ours(const char *path, const OutputKind *kind) {
 // --- permission to write ---------------------------------------------------------------------------------
 
 static void add_path(OutputPaths *to, const char *path) {
-    mem_grow(&to->items, &to->capacity, to->count + 1, sizeof *to->items);
-    to->items[to->count++] = mem_text(path, strlen(path));
+    *LIST_ADD(to->items, to->count, to->capacity) = mem_text(path, strlen(path));
 }
 
 static void release_paths(OutputPaths *p) {

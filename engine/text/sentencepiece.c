@@ -2,7 +2,7 @@
 // the piece of the highest score, the leftmost of equals; so each cut of a piece into two pieces is a merge,
 // ranked by the score of the whole. The steps before and after are given in the language of tokenizer.json.
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/text/pipeline.h"
 #include "engine/text/utf8.h"
 
@@ -135,8 +135,7 @@ static bool read_piece(Model *m, Proto message) {
     if (more) return broken(m);
     if (!check_piece(m, &p)) return false;
     if (m->count == VOCAB_MAX) return error_input(m->e, "'%s' has more than %d pieces", m->place, VOCAB_MAX);
-    mem_grow(&m->pieces, &m->capacity, m->count + 1, sizeof p);
-    m->pieces[m->count++] = p;
+    *LIST_ADD(m->pieces, m->count, m->capacity) = p;
     return true;
 }
 

@@ -3,7 +3,7 @@
 #include "engine/text/stage.h"
 
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 
 #include <assert.h>
 #include <string.h>
@@ -93,8 +93,7 @@ bool steps_run(const Steps *s, Words *words, Words *other, Error *e) {
 
 void words_end(Words *w) {
     if (w->text.length == words_from(w, w->count)) return;
-    mem_grow(&w->ends, &w->capacity, w->count + 1, sizeof *w->ends);
-    w->ends[w->count++] = w->text.length;
+    *LIST_ADD(w->ends, w->count, w->capacity) = w->text.length;
 }
 
 void words_add(Words *w, const char *word, size_t n) {

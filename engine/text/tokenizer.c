@@ -6,7 +6,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/text/pipeline.h"
 #include "engine/text/utf8.h"
 
@@ -345,8 +345,7 @@ bool pipeline_end_added(Tokenizer *t, Error *e) {
 // --- lists of ids
 
 void ids_add(IdList *list, int id) {
-    mem_grow(&list->ids, &list->capacity, list->count + 1, sizeof *list->ids);
-    list->ids[list->count++] = id;
+    *LIST_ADD(list->ids, list->count, list->capacity) = id;
     assert(list->count <= list->capacity);
 }
 

@@ -2,7 +2,7 @@
 // that begin at the same token are held against each other.
 #include "harness/analysis/compare.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "results/rows.h"
 
 #include <math.h>
@@ -43,8 +43,7 @@ static bool read_steps(Store *s, SampleSeen *x, Error *e) {
     Rows *r = rows_named(s, compare_sql, "steps", x->id, e);
     int token = 0;
     while (rows_next(r)) {
-        mem_grow(&x->steps, &x->step_capacity, x->step_count + 1, sizeof *x->steps);
-        StepSeen *step = &x->steps[x->step_count++];
+        StepSeen *step = LIST_ADD(x->steps, x->step_count, x->step_capacity);
         *step = (StepSeen){(int)rows_int(r, 0), token, (int)rows_int(r, 1), (int)rows_int(r, 2)};
         token += step->emitted;
     }
@@ -56,8 +55,7 @@ static bool read_samples(Store *s, int64_t point, SampleList *out, Error *e) {
     while (rows_next(r)) {
         size_t bytes = 0;
         const void *ids = rows_blob(r, 5, &bytes);
-        mem_grow(&out->items, &out->capacity, out->count + 1, sizeof *out->items);
-        SampleSeen *x = &out->items[out->count++];
+        SampleSeen *x = LIST_ADD(out->items, out->count, out->capacity);
         *x = (SampleSeen){.prompt = (int)rows_int(r, 0),
                           .turn = (int)rows_int(r, 1),
                           .pass = (int)rows_int(r, 2),

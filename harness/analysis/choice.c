@@ -2,7 +2,7 @@
 // (results/rows.h). Points of other runs are chosen alike, since a figure may draw several runs.
 #include "harness/analysis/choice.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/error.h"
 #include "engine/base/shipped.h"
 #include "engine/base/text.h"
@@ -84,16 +84,12 @@ static bool add_text(Choosing *c, Store *store, int kind, const char *text, Erro
 
 enum { RUN, MODEL, POINT, NAMES }; // columns of "rows"
 
-static void add_id(Ids *l, int64_t id) {
-    mem_grow(&l->ids, &l->capacity, l->count + 1, sizeof *l->ids);
-    l->ids[l->count++] = id;
-}
+static void add_id(Ids *l, int64_t id) { *LIST_ADD(l->ids, l->count, l->capacity) = id; }
 
 static void add_known(Known *k, const char *name) {
     for (size_t i = 0; i < k->count; i++)
         if (strcmp(k->names[i], name) == 0) return;
-    mem_grow(&k->names, &k->capacity, k->count + 1, sizeof *k->names);
-    k->names[k->count++] = mem_text(name, strlen(name));
+    *LIST_ADD(k->names, k->count, k->capacity) = mem_text(name, strlen(name));
 }
 
 // Whether a row is of a wanted name of each kind that has any.

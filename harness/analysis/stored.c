@@ -1,7 +1,7 @@
 // See stored.h. Reads only; what a store of an older program lacks is unknown, not zero.
 #include "harness/analysis/stored.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
 #include "harness/cli/version.h"
 #include "plots/plots.h"
@@ -270,10 +270,10 @@ bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
         text_puts(&title, rows_text(r, 0));
         if (rows_int(r, 4)) text_printf(&title, "; %s", rows_text(r, 1)); // a title is of one set alone
         if (rows_int(r, 5)) text_printf(&title, "; bonus %s", rows_int(r, 3) ? "dropped" : "kept");
-        mem_grow(&out->sets, &capacity, out->count + 1, sizeof *out->sets);
-        out->sets[out->count++] = (StoredSet){.title = mem_text(text_get(&title), title.length),
-                                              .points = mem_text(rows_text(r, 2), strlen(rows_text(r, 2))),
-                                              .bonus_dropped = rows_int(r, 3) != 0};
+        *LIST_ADD(out->sets, out->count, capacity) =
+            (StoredSet){.title = mem_text(text_get(&title), title.length),
+                        .points = mem_text(rows_text(r, 2), strlen(rows_text(r, 2))),
+                        .bonus_dropped = rows_int(r, 3) != 0};
         text_release(&title);
     }
     if (!rows_end(r, true, e)) return false;

@@ -2,7 +2,7 @@
 // pointers into it. Their form is tested, so a wrong row is an assertion.
 #include "harness/papers/catalogue.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
 #include "results/rows.h"
 #include "simulate/statistics.h"
@@ -112,8 +112,7 @@ typedef struct Comparisons {
 static void add_value(Side *side, const Rows *r, int column) {
     double x = rows_real(r, column);
     if (!isfinite(x)) return; // it was not measured
-    mem_grow(&side->values, &side->capacity, side->count + 1, sizeof *side->values);
-    side->values[side->count++] = x;
+    *LIST_ADD(side->values, side->count, side->capacity) = x;
 }
 
 static void add_row(Comparisons *all, const Rows *r, Form form, bool timed, int pass) {

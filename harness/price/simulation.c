@@ -1,7 +1,7 @@
 // See simulation.h. Every stored step is priced with its own rows and context; nothing here was measured.
 #include "harness/price/simulation.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
 #include "results/rows.h"
 #include "simulate/scaling.h"
@@ -16,8 +16,7 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
     size_t capacity = 0;
     Rows *r = rows_named(store, simulation_sql, "points", run, e);
     while (rows_next(r)) {
-        mem_grow(&out->points, &capacity, out->count + 1, sizeof *out->points);
-        SimulatedPoint *p = &out->points[out->count++];
+        SimulatedPoint *p = LIST_ADD(out->points, out->count, capacity);
         *p = (SimulatedPoint){.id = rows_int(r, 0), .number = rows_int(r, 1), .baseline = rows_int(r, 2)};
         p->label = mem_text(rows_text(r, 3), strlen(rows_text(r, 3)));
         p->group = mem_text(rows_text(r, 4), strlen(rows_text(r, 4)));

@@ -4,7 +4,7 @@
 #include "harness/replay/replay.h"
 
 #include "datasets/format.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "harness/inputs/prompts.h"
 
 #include <assert.h>
@@ -24,8 +24,7 @@ static void replay_texts_check(const ReplayTexts *t) {
 
 // Takes the ids and the texts of `text`.
 static bool add_text(ReplayTexts *out, const ReplayText *text, Error *e) {
-    mem_grow(&out->texts, &out->capacity, out->count + 1, sizeof *out->texts);
-    out->texts[out->count++] = *text;
+    *LIST_ADD(out->texts, out->count, out->capacity) = *text;
     out->tokens += (size_t)(text->count - text->prompt);
     if (text->count > out->longest) out->longest = text->count;
     return text->count <= 1 << 24 || error_input(e, "a text of %d tokens is too long to replay", text->count);

@@ -10,7 +10,7 @@
 //     group, and measures nothing again.
 #include "harness/run/run.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "harness/cli/signals.h"
 
 #include <assert.h>
@@ -162,8 +162,7 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
 // --- a round ---------------------------------------------------------------------------------------------
 
 static Answer *add_answer(GroupRun *g, int point, int pass, int prompt, int position) {
-    mem_grow(&g->answers, &g->answer_capacity, g->answer_count + 1, sizeof *g->answers);
-    Answer *answer = &g->answers[g->answer_count++];
+    Answer *answer = LIST_ADD(g->answers, g->answer_count, g->answer_capacity);
     *answer = (Answer){.point = g->points[point].point,
                        .pass = pass,
                        .dataset = g->group->dataset,
@@ -469,8 +468,8 @@ static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
             repeat_outliers(p->seconds + prompt, passes, p->prompts, out);
             for (int pass = 0; pass < passes; pass++) {
                 if (!out[pass]) continue;
-                mem_grow(&list, &capacity, count + 1, sizeof *list);
-                list[count++] = (LedgerRepeat){g->points[i].point, pass, g->group->dataset, prompt};
+                *LIST_ADD(list, count, capacity) =
+                    (LedgerRepeat){g->points[i].point, pass, g->group->dataset, prompt};
             }
         }
         mem_free(out);

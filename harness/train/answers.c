@@ -11,7 +11,7 @@
 #include "harness/train/train.h"
 
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/decode/decode.h"
 #include "harness/cli/terminal.h"
 #include "harness/inputs/models.h"
@@ -68,9 +68,9 @@ static Answer *find(const Answers *a, size_t count, const IdList *prompt) {
 }
 
 static Answer *add(Answers *a, int prompt) {
-    mem_grow(&a->list, &a->capacity, a->count + 1, sizeof *a->list);
-    a->list[a->count] = (Answer){.prompt = prompt};
-    return &a->list[a->count++];
+    Answer *x = LIST_ADD(a->list, a->count, a->capacity);
+    *x = (Answer){.prompt = prompt};
+    return x;
 }
 
 // Sorts, and of equal prompts keeps one.

@@ -1,7 +1,7 @@
 // The losses of a run. Invariant: points are in strictly ascending order of steps.
 #include "harness/train/curve.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 
 #include <assert.h>
 #include <math.h>
@@ -18,8 +18,7 @@ static void curve_check(const Curve *c) {
 void curve_add(Curve *c, int step, double loss, double held_out) {
     assert(!c->count || step >= c->points[c->count - 1].step);
     if (!c->count || c->points[c->count - 1].step != step) {
-        mem_grow(&c->points, &c->capacity, c->count + 1, sizeof *c->points);
-        c->points[c->count++] = (CurvePoint){step, NAN, NAN};
+        *LIST_ADD(c->points, c->count, c->capacity) = (CurvePoint){step, NAN, NAN};
     }
     CurvePoint *p = &c->points[c->count - 1];
     if (!isnan(loss)) p->loss = loss;

@@ -2,7 +2,7 @@
 // have answered, and how long the next round will take is expected from the answers so far.
 #include "harness/tune/tune.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "harness/cli/signals.h"
 #include "simulate/statistics.h"
 
@@ -158,8 +158,7 @@ static TuneAnswer answer_of(const Answer *entry, int round) {
 static void add_answer(TuneSeat *s, const TuneAnswer *a) {
     TuneAnswer *last = s->count ? &s->answers[s->count - 1] : NULL;
     if (!last || last->round != a->round) {
-        mem_grow(&s->answers, &s->capacity, s->count + 1, sizeof *s->answers);
-        s->answers[s->count++] = *a;
+        *LIST_ADD(s->answers, s->count, s->capacity) = *a;
         return;
     }
     last->tokens += a->tokens, last->steps += a->steps, last->rows += a->rows;

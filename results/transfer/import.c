@@ -2,7 +2,7 @@
 #include "results/transfer/import.h"
 
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/text.h"
 #include "results/sql.h"
 
@@ -138,8 +138,8 @@ bool import_point(Import *m, const ImportPoint *p, int64_t *point, int64_t *data
     *dataset = x.dataset;
     if (!store_point(m->store, m->run, &x, point, e)) return false;
     if (!p->number || (m->baseline_count && m->baselines[m->baseline_count - 1].point == *point)) return true;
-    mem_grow(&m->baselines, &m->baseline_capacity, m->baseline_count + 1, sizeof *m->baselines);
-    m->baselines[m->baseline_count++] = (ImportBaseline){*point, p->baseline, p->same_path};
+    *LIST_ADD(m->baselines, m->baseline_count, m->baseline_capacity) =
+        (ImportBaseline){*point, p->baseline, p->same_path};
     return true;
 }
 

@@ -12,7 +12,7 @@
 #include "results/transfer/import.h"
 
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
 #include "results/row.h"
 #include "results/rows.h"
@@ -91,8 +91,7 @@ static StoreStep *read_parts(const char *text, StoreSample *x) {
         t.emitted = (int)json_integer_value(json_array_get(part, 2));
         if (json_is_integer(drafted)) t.depth = t.candidates = t.drafted = (int)json_integer_value(drafted);
         for (json_int_t n = json_integer_value(json_array_get(part, 0)); n > 0; n--) {
-            mem_grow(&list, &capacity, count + 1, sizeof *list);
-            list[count++] = t;
+            *LIST_ADD(list, count, capacity) = t;
             tokens += t.emitted;
         }
     }

@@ -1,7 +1,7 @@
 // The tree of counted substrings: appends, drops, drafts.
 #include "engine/decode/structures/suffix_tree.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 
 #include <assert.h>
 #include <math.h>
@@ -336,8 +336,7 @@ size_t suffix_tree_bytes(const SuffixTree *t) {
 void suffix_tree_begin(SuffixTree *t) {
     for (int length = t->known_ends + 1; length <= t->end_count; length++)
         t->nodes[t->ends[length]].length = length_of(t, t->ends[length]); // grows no more
-    mem_grow(&t->starts, &t->start_capacity, t->start_count + 1, sizeof *t->starts);
-    t->starts[t->start_count++] = text_end(t);
+    *LIST_ADD(t->starts, t->start_count, t->start_capacity) = text_end(t);
     t->end_count = t->known_ends = 0;
 }
 
@@ -392,8 +391,7 @@ static void suffix_tree_check(const SuffixTree *t) {
 // move on.
 void suffix_tree_append(SuffixTree *t, int token) {
     assert(suffix_tree_texts(t) && token >= 0);
-    mem_grow(&t->text, &t->text_capacity, t->text_count + 1, sizeof *t->text);
-    t->text[t->text_count++] = token;
+    *LIST_ADD(t->text, t->text_count, t->text_capacity) = token;
     int64_t at = text_end(t) - 1;
     int most = t->depth - 1, moved = t->known_ends < most ? t->known_ends : most - 1;
     if (t->end_count < most) t->end_count++;
