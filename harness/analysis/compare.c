@@ -3,8 +3,9 @@
 #include "harness/analysis/compare.h"
 
 #include "engine/base/file.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
+#include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
 #include "results/rows.h"
 
@@ -113,12 +114,12 @@ static void join(Rows *a, Rows *b, int offset, JoinedList *out) {
     while (has_a && has_b) {
         int64_t at_a = place_of(a), at_b = place_of(b);
         if (at_a == at_b) {
-            mem_grow(&out->items, &out->capacity, out->count + 1, sizeof *out->items);
-            out->items[out->count++] = (Joined){.prompt = offset + (int)rows_int(a, 0),
-                                                .pass = (int)rows_int(a, 1),
-                                                .disturbed = rows_int(a, 7) || rows_int(b, 7),
-                                                .a = sums_of(a),
-                                                .b = sums_of(b)};
+            *LIST_ADD(out->items, out->count, out->capacity) =
+                (Joined){.prompt = offset + (int)rows_int(a, 0),
+                         .pass = (int)rows_int(a, 1),
+                         .disturbed = rows_int(a, 7) || rows_int(b, 7),
+                         .a = sums_of(a),
+                         .b = sums_of(b)};
         }
         if (at_a <= at_b) has_a = rows_next(a);
         if (at_b <= at_a) has_b = rows_next(b);
@@ -151,29 +152,14 @@ static bool ratio_of(void *context, const double *draws, double *out) {
     return true;
 }
 
-static int by_prompt(const void *a, const void *b) {
-    const Joined *p = a, *q = b;
-    if (p->prompt != q->prompt) return p->prompt < q->prompt ? -1 : 1;
-    return (p->pass > q->pass) - (p->pass < q->pass);
-}
-
-// Where each prompt's samples begin, of a sorted list, and where the last one's end; gives the number of
-// prompts.
-static int find_prompts(const JoinedList *l, size_t *starts) {
-    int prompts = 0;
-    for (size_t i = 0; i < l->count; i++)
-        if (i == 0 || l->items[i].prompt != l->items[i - 1].prompt) starts[prompts++] = i;
-    starts[prompts] = l->count;
-    return prompts;
-}
-
 // Keeps the undisturbed ones, which stay sorted, where they are enough.
 static void drop_disturbed(JoinedList *l, size_t *starts, Ratio *out) {
     JoinedList calm = {.items = mem_new(l->count + 1, sizeof *calm.items), .capacity = l->count + 1};
     for (size_t i = 0; i < l->count; i++)
         if (!l->items[i].disturbed) calm.items[calm.count++] = l->items[i];
     out->disturbed = (int)(l->count - calm.count);
-    out->calm = out->disturbed == 0 || find_prompts(&calm, starts) >= COMPARE_PROMPTS;
+    out->calm = out->disturbed == 0 ||
+                sample_prompts(calm.items, calm.count, sizeof *calm.items, starts) >= COMPARE_PROMPTS;
     mem_free(out->calm ? l->items : calm.items);
     if (out->calm) *l = calm;
 }
@@ -182,9 +168,9 @@ static void drop_disturbed(JoinedList *l, size_t *starts, Ratio *out) {
 static bool make_ratio(JoinedList *l, bool all, Ratio *out, Error *e) {
     size_t *starts = mem_new(l->count + 1, sizeof *starts);
     *out = (Ratio){.value = NAN, .interval = {NAN, NAN, NAN}, .samples = (int)l->count};
-    if (l->count) qsort(l->items, l->count, sizeof *l->items, by_prompt);
+    if (l->count) qsort(l->items, l->count, sizeof *l->items, sample_order);
     if (!all) drop_disturbed(l, starts, out);
-    out->prompts = find_prompts(l, starts);
+    out->prompts = sample_prompts(l->items, l->count, sizeof *l->items, starts);
     NestedPlan plan = {starts, (size_t)out->prompts};
     Bootstrap b = {.draws = l->count,
                    .draw = draw_nested,
@@ -237,18 +223,17 @@ static bool list_points(const CompareSide *side, PointList *out, Error *e) {
     Rows *r = rows_named(side->store, compare_sql, "points", side->run, e);
     rows_bind_int(r, 2, side->point);
     while (rows_next(r)) {
-        mem_grow(&out->rows, &out->capacity, out->count + 1, sizeof *out->rows);
-        out->rows[out->count++] = (ComparedRow){.id = rows_int(r, 0),
-                                                .base = rows_int(r, 1),
-                                                .label = text_at(r, 2),
-                                                .dataset = text_at(r, 3),
-                                                .doubt = text_at(r, 4),
-                                                .hash = text_at(r, 5),
-                                                .rows = text_at(r, 6),
-                                                .content = text_at(r, 7),
-                                                .prompts = text_at(r, 8),
-                                                .diverged = rows_int(r, 9) != 0,
-                                                .above_S = rows_int(r, 10) != 0};
+        *LIST_ADD(out->rows, out->count, out->capacity) = (ComparedRow){.id = rows_int(r, 0),
+                                                                        .base = rows_int(r, 1),
+                                                                        .label = text_at(r, 2),
+                                                                        .dataset = text_at(r, 3),
+                                                                        .doubt = text_at(r, 4),
+                                                                        .hash = text_at(r, 5),
+                                                                        .rows = text_at(r, 6),
+                                                                        .content = text_at(r, 7),
+                                                                        .prompts = text_at(r, 8),
+                                                                        .diverged = rows_int(r, 9) != 0,
+                                                                        .above_S = rows_int(r, 10) != 0};
     }
     if (!rows_end(r, true, e)) return false;
     return out->count || error_input(e, "run %lld of '%s' has no such point, or nothing of it is measured",

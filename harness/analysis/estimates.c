@@ -2,7 +2,7 @@
 // SQLite, which takes twice as long.
 #include "harness/analysis/estimates.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "results/rows.h"
@@ -27,20 +27,20 @@ static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, 
     rows_bind_int(r, 3, choice->parity);
     rows_bind_text(r, 4, choice->task);
     while (rows_next(r)) {
-        mem_grow(&out->pairs, &out->capacity, out->count + 1, sizeof *out->pairs);
-        out->pairs[out->count++] = (TallyPair){.prompt = (int)rows_int(r, 0),
-                                               .pass = (int)rows_int(r, 1),
-                                               .tokens = rows_real(r, 2),
-                                               .steps = rows_real(r, 3),
-                                               .decode_s = 1e-9 * rows_real(r, 4),
-                                               .prefill_s = 1e-9 * rows_real(r, 5),
-                                               .base_tokens = rows_real(r, 6),
-                                               .base_decode_s = 1e-9 * rows_real(r, 7),
-                                               .base_prefill_s = 1e-9 * rows_real(r, 8),
-                                               .prefill_tokens = rows_real(r, 9),
-                                               .prefill_steps = rows_real(r, 10),
-                                               .accepted = rows_real(r, 11),
-                                               .drafted = rows_real(r, 12)};
+        *LIST_ADD(out->pairs, out->count, out->capacity) =
+            (TallyPair){.prompt = (int)rows_int(r, 0),
+                        .pass = (int)rows_int(r, 1),
+                        .tokens = rows_real(r, 2),
+                        .steps = rows_real(r, 3),
+                        .decode_s = 1e-9 * rows_real(r, 4),
+                        .prefill_s = 1e-9 * rows_real(r, 5),
+                        .base_tokens = rows_real(r, 6),
+                        .base_decode_s = 1e-9 * rows_real(r, 7),
+                        .base_prefill_s = 1e-9 * rows_real(r, 8),
+                        .prefill_tokens = rows_real(r, 9),
+                        .prefill_steps = rows_real(r, 10),
+                        .accepted = rows_real(r, 11),
+                        .drafted = rows_real(r, 12)};
     }
     out->count = (size_t)tally_sum_turns(out->pairs, (int)out->count);
     return rows_end(r, true, e);
@@ -96,10 +96,7 @@ bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
     PairList list = {0};
     size_t count = 0, capacity = 0;
     Rows *r = rows_named(store, estimates_sql, "points", run, e);
-    while (rows_next(r)) {
-        mem_grow(&points, &capacity, count + 1, sizeof *points);
-        points[count++] = rows_int(r, 0);
-    }
+    while (rows_next(r)) { *LIST_ADD(points, count, capacity) = rows_int(r, 0); }
     bool ok = rows_end(r, true, e);
     for (const int64_t *p = points; ok && p < points + count; p++) {
         Tally t;
@@ -215,32 +212,34 @@ static bool statistic(void *context, const double *draws, double *out) {
     return true;
 }
 
-static int by_prompt(const void *a, const void *b) {
-    const TallyPair *p = a, *q = b;
-    if (p->prompt != q->prompt) return p->prompt < q->prompt ? -1 : 1;
-    return (p->pass > q->pass) - (p->pass < q->pass);
+int sample_order(const void *a, const void *b) {
+    const int *p = a, *q = b;
+    if (p[0] != q[0]) return p[0] < q[0] ? -1 : 1;
+    return (p[1] > q[1]) - (p[1] < q[1]);
+}
+
+int sample_prompts(const void *samples, size_t count, size_t size, size_t *starts) {
+    int prompts = 0, last = 0;
+    for (size_t i = 0; i < count; i++) {
+        int prompt = *(const int *)(const void *)((const char *)samples + i * size);
+        if (i == 0 || prompt != last) starts[prompts++] = i;
+        last = prompt;
+    }
+    starts[prompts] = count;
+    return prompts;
 }
 
 static void sort(TallyPair *pairs, int count) {
-    if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
+    if (count) qsort(pairs, (size_t)count, sizeof *pairs, sample_order);
 }
 
 int tally_sum_turns(TallyPair *pairs, int count) {
     int kept = 0;
     sort(pairs, count);
     for (int i = 0; i < count; i++)
-        if (kept && by_prompt(&pairs[kept - 1], &pairs[i]) == 0) add_pair(&pairs[kept - 1], &pairs[i], 1);
+        if (kept && sample_order(&pairs[kept - 1], &pairs[i]) == 0) add_pair(&pairs[kept - 1], &pairs[i], 1);
         else pairs[kept++] = pairs[i];
     return kept;
-}
-
-// Where each prompt's passes begin, in `starts`, and where the last one's end; gives the number of prompts.
-static int find_prompts(const TallyPair *pairs, int count, size_t *starts) {
-    int prompts = 0;
-    for (int i = 0; i < count; i++)
-        if (i == 0 || pairs[i].prompt != pairs[i - 1].prompt) starts[prompts++] = (size_t)i;
-    starts[prompts] = (size_t)count;
-    return prompts;
 }
 
 static int by_number(const void *a, const void *b) {
@@ -276,7 +275,7 @@ void tally(TallyPair *pairs, int count, bool plain, Tally *out) {
     sort(pairs, count);
     all.pass_count = list_passes(pairs, count, passes);
     for (int i = 0; i < count; i++) all.of_pair[i] = rates_of(&pairs[i], passes, all.pass_count);
-    *out = (Tally){.pairs = count, .prompts = find_prompts(pairs, count, starts)};
+    *out = (Tally){.pairs = count, .prompts = sample_prompts(pairs, (size_t)count, sizeof *pairs, starts)};
     out->has_interval = !plain && out->prompts > 1;
     statistic(&all, NULL, out->value);
     NestedPlan plan = {starts, (size_t)out->prompts};

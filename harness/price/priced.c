@@ -3,7 +3,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
 #include "engine/model/config.h"
 #include "harness/cli/version.h"
@@ -33,8 +33,7 @@ static bool read_samples(Store *store, int64_t point, const Reading *g, Error *e
     size_t capacity = 0;
     Rows *r = rows_named(store, priced_sql, "samples", point, e);
     while (rows_next(r)) {
-        mem_grow(&out->samples, &capacity, (size_t)out->count + 1, sizeof *out->samples);
-        PricedSample *s = &out->samples[out->count++];
+        PricedSample *s = LIST_ADD(out->samples, out->count, capacity);
         *s = (PricedSample){.prompt = (int)rows_int(r, 0),
                             .pass = (int)rows_int(r, 1),
                             .tokens = rows_real(r, 2),
@@ -52,8 +51,7 @@ static bool read_host(Store *store, int64_t point, PricedPoint *out, Error *e) {
     if (!rows_named_int(store, priced_sql, "proposes", point, &proposes, e)) return false;
     Rows *r = rows_named(store, priced_sql, "host", point, e);
     while (rows_next(r)) {
-        mem_grow(&host, &capacity, count + 1, sizeof *host);
-        host[count++] = 1e-9 * (rows_real(r, 0) + (proposes ? 0 : rows_real(r, 1)));
+        *LIST_ADD(host, count, capacity) = 1e-9 * (rows_real(r, 0) + (proposes ? 0 : rows_real(r, 1)));
     }
     double middle = count ? median(host, count) : 0;
     for (int i = 0; i < out->count; i++) out->samples[i].host_s = middle * out->samples[i].steps;
@@ -61,15 +59,9 @@ static bool read_host(Store *store, int64_t point, PricedPoint *out, Error *e) {
     return rows_end(r, true, e);
 }
 
-static int order(const void *a, const void *b) {
-    const PricedSample *p = a, *q = b;
-    return p->prompt != q->prompt ? (p->prompt > q->prompt) - (p->prompt < q->prompt)
-                                  : (p->pass > q->pass) - (p->pass < q->pass);
-}
-
 static PricedSample *find(const PricedPoint *p, int prompt, int pass) {
     PricedSample key = {.prompt = prompt, .pass = pass};
-    return p->count ? bsearch(&key, p->samples, (size_t)p->count, sizeof key, order) : NULL;
+    return p->count ? bsearch(&key, p->samples, (size_t)p->count, sizeof key, sample_order) : NULL;
 }
 
 // That of the row's prompt and pass. Samples may come in while this is read.
