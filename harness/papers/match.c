@@ -2,9 +2,10 @@
 // compared is collected in `why`.
 #include "harness/papers/match.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
 #include "engine/decode/method.h"
+#include "harness/cli/table.h"
 #include "harness/papers/ours.h"
 #include "results/rows.h"
 
@@ -312,64 +313,44 @@ int method_text_differences(const char *text, const char *ran, Text *out) {
 
 EMBED(table_points_sql, "harness/papers/match.sql")
 
-// Its columns, in order.
-enum {
-    FIRST,
-    NUMBER,
-    POINT,
-    BASELINE,
-    MODEL,
-    STAND_IN,
-    DTYPE,
-    DEVICE,
-    DATASET,
-    METHOD,
-    DECODER,
-    LABEL,
-    SETTINGS,
-    SUBTASK_NAMES,
-    TEMPERATURE,
-    PROMPTS,
-    DOUBT,
-    FIT,
-    FIT_TEXT
-};
-
 const char *table_keep(TableTexts *t, const char *text) {
-    mem_grow(&t->list, &t->capacity, t->count + 1, sizeof *t->list);
-    return t->list[t->count++] = mem_text(text, strlen(text));
+    return *LIST_ADD(t->list, t->count, t->capacity) = mem_text(text, strlen(text));
 }
 
+static const char *keep(TableTexts *t, const Rows *r, const char *column) {
+    return table_keep(t, rows_text(r, query_column(r, column)));
+}
+
+static int64_t number(const Rows *r, const char *column) { return rows_int(r, query_column(r, column)); }
+
 static void add_group(TablePoints *p, TableTexts *texts, const Rows *r) {
-    mem_grow(&p->groups, &p->group_capacity, p->group_count + 1, sizeof *p->groups);
-    TableGroup g = {.model = table_keep(texts, rows_text(r, MODEL)),
-                    .stand_in = table_keep(texts, rows_text(r, STAND_IN)),
-                    .dtype = table_keep(texts, rows_text(r, DTYPE)),
-                    .device = table_keep(texts, rows_text(r, DEVICE)),
-                    .dataset = table_keep(texts, rows_text(r, DATASET)),
-                    .method = table_keep(texts, rows_text(r, METHOD)),
-                    .decoder = table_keep(texts, rows_text(r, DECODER)),
-                    .label = table_keep(texts, rows_text(r, LABEL)),
-                    .settings = table_keep(texts, rows_text(r, SETTINGS)),
-                    .subtasks = table_keep(texts, rows_text(r, SUBTASK_NAMES)),
-                    .fit = rows_int(r, FIT),
-                    .fitted = table_keep(texts, rows_text(r, FIT_TEXT)),
-                    .temperature = rows_real(r, TEMPERATURE),
-                    .number = (int)rows_int(r, NUMBER),
-                    .prompts = (int)rows_int(r, PROMPTS),
-                    .first = p->seed_count};
-    p->groups[p->group_count++] = g;
+    *LIST_ADD(p->groups, p->group_count, p->group_capacity) =
+        (TableGroup){.model = keep(texts, r, "model"),
+                     .stand_in = keep(texts, r, "stand_in"),
+                     .dtype = keep(texts, r, "dtype"),
+                     .device = keep(texts, r, "device"),
+                     .dataset = keep(texts, r, "dataset"),
+                     .method = keep(texts, r, "method"),
+                     .decoder = keep(texts, r, "decoder"),
+                     .label = keep(texts, r, "label"),
+                     .settings = keep(texts, r, "settings"),
+                     .subtasks = keep(texts, r, "subtasks"),
+                     .fit = number(r, "fit"),
+                     .fitted = keep(texts, r, "fitted"),
+                     .temperature = rows_real(r, query_column(r, "temperature")),
+                     .number = (int)number(r, "number"),
+                     .prompts = (int)number(r, "prompts"),
+                     .first = p->seed_count};
 }
 
 bool table_points_read(Store *store, int64_t run, TableTexts *texts, TablePoints *out, Error *e) {
     *out = (TablePoints){0};
     Rows *r = rows_ask(store, table_points_sql, run, e);
     while (rows_next(r)) {
-        if (rows_int(r, FIRST) == rows_int(r, NUMBER)) add_group(out, texts, r);
+        if (number(r, "first") == number(r, "number")) add_group(out, texts, r);
         out->groups[out->group_count - 1].count++;
-        mem_grow(&out->seeds, &out->seed_capacity, out->seed_count + 1, sizeof *out->seeds);
-        out->seeds[out->seed_count++] =
-            (TableSeed){rows_int(r, POINT), rows_int(r, BASELINE), table_keep(texts, rows_text(r, DOUBT))};
+        *LIST_ADD(out->seeds, out->seed_count, out->seed_capacity) =
+            (TableSeed){number(r, "id"), number(r, "baseline_id"), keep(texts, r, "doubt")};
     }
     if (rows_end(r, true, e)) return true;
     table_points_release(out);

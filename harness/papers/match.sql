@@ -21,11 +21,12 @@ r AS (
                                    ORDER BY number) AS copy
     FROM q)
 SELECT min(number) OVER (PARTITION BY model_id, dataset_id, decoder, temperature, settings) AS first,
-       number, r.id, baseline_id, model.name, stand_in,
-       CASE compute WHEN 'f32' THEN 'F32' WHEN 'bf16' THEN 'BF16' ELSE dtype END,
+       number, r.id, baseline_id, model.name AS model, stand_in,
+       CASE compute WHEN 'f32' THEN 'F32' WHEN 'bf16' THEN 'BF16' ELSE dtype END AS dtype,
        CASE WHEN device LIKE 'cuda%' OR device = 'auto' AND gpu IS NOT NULL THEN gpu
-            WHEN device = 'null' THEN 'the null device' ELSE cpu END,
-       dataset.name, method, decoder, label, settings, subtasks, temperature, prompts, doubt, fit.fit_id, fit.text
+            WHEN device = 'null' THEN 'the null device' ELSE cpu END AS device,
+       dataset.name AS dataset, method, decoder, label, settings, subtasks, temperature, prompts, doubt,
+       fit.fit_id AS fit, fit.text AS fitted
 FROM r JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
 LEFT JOIN point_doubt ON point_doubt.point_id = r.id
 LEFT JOIN environment
