@@ -8,8 +8,7 @@
 // have none. `chosen` is something the paper leaves open, and our reading of it. A value is a number, a range
 // or a bound ("1.5-2.3", ">2"), or NA: published, but not legible in our copy. An empty cell is unknown.
 #pragma once
-#include "engine/base/error.h"
-
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct PublishedItem {
@@ -50,9 +49,7 @@ typedef struct Published {
     char *bytes; // the texts of all other fields
 } Published;
 
-// False with e filled; out is then empty. `name` is for messages.
-bool published_parse(Published *out, const char *name, const char *bytes, size_t n, Error *e);
-bool published_open(Published *out, const PublishedItem *item, Error *e);
+void published_open(Published *out, const PublishedItem *item);
 void published_release(Published *p); // also an empty one
 
 const PublishedMetric *published_metric(const Published *p, const char *name); // NULL: there is none

@@ -124,16 +124,15 @@ static bool compute(Store **store, const Figure *f, int64_t run, const PlotArgum
 
 // The model that a paper's figure is of, where it is of one: a run may hold several. Empty: of none, or of
 // many.
-static bool find_model(const char *name, Text *out, Error *e) {
+static void find_model(const char *name, Text *out) {
     const PublishedItem *item = published_find(name);
     Published p;
-    if (!item) return true;
-    if (!published_open(&p, item, e)) return false;
+    if (!item) return;
+    published_open(&p, item);
     for (size_t i = 1; i < p.row_count; i++)
         if (strcmp(p.rows[i].model, p.rows[0].model) != 0) p.row_count = 0;
     if (p.row_count) text_puts(out, p.rows[0].model);
     published_release(&p);
-    return true;
 }
 
 // run 0: of several.
@@ -298,11 +297,12 @@ static bool run(void *options, CommandLine *line, Error *e) {
     Source s = {.figure = as_asked(f, a)};
     o->notes = &notes;
     if (a->caption) o->caption = &caption;
-    bool ok = a->of.on && f->priced
-                  ? open_priced(a, &s, e)
-                  : (s.store = store_open(a->db, STORE_READ, NULL, e)) && find_model(name, &s.model, e) &&
-                        find_run(s.store, &s.figure, name, a->run, &s.run, e) &&
-                        compute(&s.store, &s.figure, s.run, a, &s.computed, e);
+    bool priced = a->of.on && f->priced;
+    if (!priced) find_model(name, &s.model);
+    bool ok = priced ? open_priced(a, &s, e)
+                     : (s.store = store_open(a->db, STORE_READ, NULL, e)) &&
+                           find_run(s.store, &s.figure, name, a->run, &s.run, e) &&
+                           compute(&s.store, &s.figure, s.run, a, &s.computed, e);
     if (s.computed.length) o->computed = text_get(&s.computed);
     if (s.model.length) o->of = text_get(&s.model);
     if (ok && print) {

@@ -239,14 +239,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (!item) return error_input(e, "there is no table '%s'; 'outpace table' lists them", name);
     if (!find_format(a->format, &format, e)) return false;
     if (access(a->db, F_OK) != 0 && !a->run) return catalogue_none(item->name, a->db, e);
-    Published p = {.kind = NULL};
+    Published p;
     Table t = {0};
     Text text = {0};
+    published_open(&p, item);
     Store *store = store_open(a->db, STORE_READ, NULL, e);
-    bool ok =
-        store && (a->run ? stored_run(store, a->run, &which, e)
-                         : published_open(&p, item, e) && table_run_find(store, name, p.kind, &which, e) &&
-                               (which || catalogue_none(name, a->db, e)));
+    bool ok = store && (a->run ? stored_run(store, a->run, &which, e)
+                               : table_run_find(store, name, p.kind, &which, e) &&
+                                     (which || catalogue_none(name, a->db, e)));
     ok = ok && estimates_ensure(&store, which, ESTIMATES_OF_POINTS, e) &&
          choice_apply(&a->choice, store, which, e) && table_make(store, which, item, &t, e);
     if (ok) {

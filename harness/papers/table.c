@@ -2,7 +2,7 @@
 // and device are the published ones, and otherwise the row holds the reason.
 #include "harness/papers/table.h"
 
-#include "engine/base/memory.h"
+#include "engine/base/list.h"
 #include "engine/base/shipped.h"
 #include "harness/config/yaml.h"
 #include "harness/papers/match.h"
@@ -17,8 +17,7 @@ static const Quantity UNKNOWN = {NAN, NAN, NAN};
 // --- rows
 
 static TableRow *add_row(Table *t) {
-    mem_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows);
-    TableRow *row = &t->rows[t->row_count++];
+    TableRow *row = LIST_ADD(t->rows, t->row_count, t->row_capacity);
     *row = (TableRow){.row = "",
                       .model = "",
                       .dataset = "",
@@ -104,8 +103,7 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
 // --- the config's choices
 
 static void add_chosen(Table *t, const char *text) {
-    mem_grow(&t->chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen);
-    t->chosen[t->chosen_count++] = table_keep(&t->texts, text);
+    *LIST_ADD(t->chosen, t->chosen_count, t->chosen_capacity) = table_keep(&t->texts, text);
 }
 
 static void add_list(Table *t, const char *config) {
@@ -363,7 +361,8 @@ static bool make(Maker *m, Error *e) {
 bool table_make(Store *store, int64_t run, const PublishedItem *item, Table *out, Error *e) {
     Maker m = {.store = store, .run = run, .t = out};
     *out = (Table){.name = item->name};
-    bool ok = published_open(&out->item, item, e) && make(&m, e);
+    published_open(&out->item, item);
+    bool ok = make(&m, e);
     table_ask_release(&m.ask);
     table_points_release(&m.points);
     if (!ok) table_release(out);

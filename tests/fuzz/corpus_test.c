@@ -13,8 +13,8 @@
 // As the Makefile names the entry of each file when they are linked together.
 typedef int FuzzEntry(const uint8_t *data, size_t size);
 FuzzEntry adapter_fuzz, codes_fuzz, config_fuzz, dataset_fuzz, datastore_fuzz, experiment_fuzz, gguf_fuzz,
-    gzip_fuzz, hardware_fuzz, import_fuzz, parquet_fuzz, points_fuzz, published_fuzz, safetensors_fuzz,
-    surface_fuzz, token_table_fuzz, tokenizer_fuzz, tokens_fuzz, training_fuzz;
+    gzip_fuzz, hardware_fuzz, import_fuzz, parquet_fuzz, points_fuzz, safetensors_fuzz, surface_fuzz,
+    token_table_fuzz, tokenizer_fuzz, tokens_fuzz, training_fuzz;
 
 typedef struct {
     const char *name;
@@ -22,15 +22,23 @@ typedef struct {
 } Fuzzer;
 
 static const Fuzzer FUZZERS[] = {
-    {"adapter", adapter_fuzz},     {"codes", codes_fuzz},
-    {"config", config_fuzz},       {"dataset", dataset_fuzz},
-    {"datastore", datastore_fuzz}, {"experiment", experiment_fuzz},
-    {"gguf", gguf_fuzz},           {"gzip", gzip_fuzz},
-    {"hardware", hardware_fuzz},   {"import", import_fuzz},
-    {"parquet", parquet_fuzz},     {"points", points_fuzz},
-    {"published", published_fuzz}, {"safetensors", safetensors_fuzz},
-    {"surface", surface_fuzz},     {"token_table", token_table_fuzz},
-    {"tokenizer", tokenizer_fuzz}, {"tokens", tokens_fuzz},
+    {"adapter", adapter_fuzz},
+    {"codes", codes_fuzz},
+    {"config", config_fuzz},
+    {"dataset", dataset_fuzz},
+    {"datastore", datastore_fuzz},
+    {"experiment", experiment_fuzz},
+    {"gguf", gguf_fuzz},
+    {"gzip", gzip_fuzz},
+    {"hardware", hardware_fuzz},
+    {"import", import_fuzz},
+    {"parquet", parquet_fuzz},
+    {"points", points_fuzz},
+    {"safetensors", safetensors_fuzz},
+    {"surface", surface_fuzz},
+    {"token_table", token_table_fuzz},
+    {"tokenizer", tokenizer_fuzz},
+    {"tokens", tokens_fuzz},
     {"training", training_fuzz},
 };
 enum { FUZZER_COUNT = sizeof FUZZERS / sizeof *FUZZERS };
