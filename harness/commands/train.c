@@ -157,7 +157,7 @@ static bool open_teacher(ModelRun *m, Error *e) {
 static bool open_run(ModelRun *m, const char *config, const TrainArguments *o, Error *e) {
     const char *start = o->start, *path;
     Shape *s = &m->run.file.config.shape;
-    if (!train_file_override(&m->run.file, config, &o->run, e)) return false;
+    if (!train_file_open_model(&m->run.file, config, &o->run, e)) return false;
     path = m->run.file.tokenizer;
     if (!file_read(path, MOST_TOKENIZER_BYTES, &m->tokenizer_json, &m->tokenizer_bytes, e)) return false;
     m->tokenizer = tokenizer_parse(m->tokenizer_json, m->tokenizer_bytes, path, e);

@@ -1,6 +1,5 @@
 // Reading a training file. Every key is a row: its type, the offset of its value, its limits, and whether
-// it's required. Command-line settings and presets are written into the YAML tree before it's read, so they
-// pass the same checks. Invariant of a file: every entry of `files` has a domain.
+// it's required. A preset is written into the YAML tree before it's read, so it passes the same checks. Invariant of a file: every entry of `files` has a domain.
 #include "harness/train/train.h"
 
 #include "engine/base/system.h"
@@ -43,8 +42,8 @@ static const char *const DECAYS[] = {"all", "layers", NULL};
     }
 
 static const Arg MODEL_KEYS[] = {
-    {"out", ARG_WORD, AT(out), .required = true},
-    {"tokenizer", ARG_WORD, AT(tokenizer), .required = true},
+    {"out", ARG_WORD, .at = AT(out)},
+    {"tokenizer", ARG_WORD, .at = AT(tokenizer)},
     {"eos", ARG_WORD, .at = AT(eos)},
     {"start", ARG_WORD, .at = AT(start)},
     {"teacher", ARG_WORD, .at = AT(teacher)},
@@ -136,13 +135,9 @@ static DomainName name_of_path(const char *path) {
     return (DomainName){name, ending && ending > name ? (int)(ending - name) : (int)strlen(name)};
 }
 
-void train_file_name_domains(TrainFile *f) {
-    for (int i = 0; i < f->files.count; i++) f->domains[i] = name_of_path(f->files.items[i]);
-}
-
 static bool read_domains(TrainFile *f, TrainKind kind, Error *e) {
     const YamlNode *map = f->domain_map;
-    train_file_name_domains(f);
+    for (int i = 0; i < f->files.count; i++) f->domains[i] = name_of_path(f->files.items[i]);
     if (map && map->kind != NODE_MAP)
         return yaml_error(map, e, "'domains' must be a map of names to files: 'code: [a.txt, b.txt]'");
     for (const YamlNode *d = map ? map->first : NULL; d; d = d->next)
@@ -195,24 +190,17 @@ static bool add_preset(TrainFile *f, const char *name, Error *e) {
     return true;
 }
 
-// Quotes any texts as a YAML list, or one text as a value for keys other than 'files'.
-static bool set_text(TrainFile *f, const char *key, const char *const *texts, int count, Error *e) {
-    Text quoted = {0};
-    for (int i = 0; i < count; i++) {
-        text_puts(&quoted, i ? ", '" : "['");
-        for (const char *p = texts[i]; *p; p++) text_printf(&quoted, *p == '\'' ? "''" : "%c", *p);
-        text_puts(&quoted, "'");
-    }
-    text_puts(&quoted, "]");
-    const char *value = text_get(&quoted);
-    if (strcmp(key, "files")) {
-        assert(count == 1);
-        quoted.data[quoted.length - 1] = 0;
-        value++;
-    }
-    bool ok = yaml_set(&f->tree, "--", key, value, e);
-    text_release(&quoted);
-    return ok;
+// The command line replaces what the file has.
+static void apply(TrainFile *f, const TrainOptions *o) {
+    if (o->out && *o->out) f->out = o->out;
+    if (o->tokenizer) f->tokenizer = o->tokenizer;
+    if (o->separator) f->separator = o->separator;
+    if (o->steps) f->config.optimizer.steps = o->steps;
+    if (o->begun) f->config.optimizer.begun = o->begun;
+    if (o->batch) f->config.batch = o->batch;
+    if (o->rate > 0) f->config.optimizer.rate = o->rate;
+    if (o->draft_vocab >= 0) f->draft_vocab = o->draft_vocab;
+    if (o->files.count) f->files = o->files, f->domain_map = NULL;
 }
 
 static void train_file_check(const TrainFile *f) {
@@ -221,8 +209,12 @@ static void train_file_check(const TrainFile *f) {
     assert(f->checkpoint_every >= 1 && f->held_out_every >= 1);
 }
 
-static bool need_key(const TrainFile *f, const char *key, const char *option, Error *e) {
-    return yaml_find(f->tree.root, key) || error_input(e, "train: a preset without a file needs %s", option);
+static bool need(bool given, const char *option, Error *e) {
+    return given || error_input(e, "train: a preset without a file needs %s", option);
+}
+
+static bool need_key(const TrainFile *f, const char *value, const char *key, Error *e) {
+    return value || yaml_error(f->tree.root, e, "a training file needs '%s': add a line '%s: ...'", key, key);
 }
 
 // Passes the file's choices on to the trainer's options.
@@ -234,61 +226,51 @@ static void set_choices(TrainFile *f) {
     f->config.optimizer.decays = (DecayPlace)f->decays;
 }
 
-static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
+// The tree has no root if an adapter has no file.
+static bool read_tree(TrainFile *f, TrainKind kind, const TrainOptions *o, Error *e) {
+    bool model = kind == TRAIN_MODEL;
     set_defaults(f, kind);
-    if (values_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
-        Shape *s = &f->config.shape;
-        if (kind == TRAIN_MODEL) {
-            s->head_dim = f->head_size ? f->head_size : s->width / s->heads;
-            s->rope.pairs = s->head_dim / 2;
-            s->rope.attention_factor = 1;
-            s->norm_epsilon = (float)f->norm_epsilon;
-            s->tied_head = true;
-            train_file_set_context(f, s->context);
-        }
-        set_choices(f);
-        train_file_check(f);
-        return true;
+    bool ok = !f->tree.root || values_read(&TABLES[kind], f->tree.root, f, e);
+    apply(f, o);
+    ok = ok && (!model || (need_key(f, f->out, "out", e) && need_key(f, f->tokenizer, "tokenizer", e))) &&
+         read_domains(f, kind, e);
+    if (!ok) {
+        train_file_release(f);
+        return false;
     }
-    train_file_release(f);
-    return false;
+    Shape *s = &f->config.shape;
+    if (model) {
+        s->head_dim = f->head_size ? f->head_size : s->width / s->heads;
+        s->rope.pairs = s->head_dim / 2;
+        s->rope.attention_factor = 1;
+        s->norm_epsilon = (float)f->norm_epsilon;
+        s->tied_head = true;
+        train_file_set_context(f, s->context);
+    }
+    set_choices(f);
+    train_file_check(f);
+    return true;
 }
 
 bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *place, TrainKind kind,
                       Error *e) {
     *f = (TrainFile){0};
-    return yaml_parse(&f->tree, bytes, n, place, e) && read_tree(f, kind, e);
+    return yaml_parse(&f->tree, bytes, n, place, e) &&
+           read_tree(f, kind, &(TrainOptions){.draft_vocab = -1}, e);
 }
 
-bool train_file_open_adapter(TrainFile *f, const char *path, Error *e) {
+bool train_file_open_adapter(TrainFile *f, const char *path, const TrainOptions *o, Error *e) {
     *f = (TrainFile){0};
-    if (path) return yaml_open(&f->tree, path, e) && read_tree(f, TRAIN_ADAPTER, e);
-    set_defaults(f, TRAIN_ADAPTER);
-    set_choices(f);
-    return true;
+    return (!path || yaml_open(&f->tree, path, e)) && read_tree(f, TRAIN_ADAPTER, o, e);
 }
 
-static bool set_number(TrainFile *f, const char *key, double x, Error *e) {
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", x);
-    return x <= 0 || yaml_set(&f->tree, "--", key, text, e);
-}
-
-bool train_file_override(TrainFile *f, const char *path, const TrainOptions *s, Error *e) {
+bool train_file_open_model(TrainFile *f, const char *path, const TrainOptions *o, Error *e) {
     *f = (TrainFile){0};
     bool ok = path ? yaml_open(&f->tree, path, e) : yaml_parse(&f->tree, "{}", 2, "--preset", e);
-    if (ok && f->tree.root->kind == NODE_MAP)
-        ok = (!s->preset || add_preset(f, s->preset, e)) && (!s->out || set_text(f, "out", &s->out, 1, e)) &&
-             (!s->tokenizer || set_text(f, "tokenizer", &s->tokenizer, 1, e)) &&
-             (!s->separator || set_text(f, "separator", &s->separator, 1, e)) &&
-             (!s->files.count || (set_text(f, "files", s->files.items, s->files.count, e) &&
-                                  yaml_set(&f->tree, "--", "domains", "{}", e))) &&
-             set_number(f, "begun", s->begun, e) && set_number(f, "steps", s->steps, e) &&
-             set_number(f, "batch", s->batch, e) && set_number(f, "rate", s->rate, e);
-    ok = ok &&
-         (path || (need_key(f, "out", "-o DIR", e) && need_key(f, "files", "--text FILE", e) &&
-                   need_key(f, "tokenizer", "--tokenizer FILE; 'outpace tokenizer train' makes one", e)));
-    if (ok) return read_tree(f, TRAIN_MODEL, e);
+    ok = ok && (!o->preset || f->tree.root->kind != NODE_MAP || add_preset(f, o->preset, e)) &&
+         (path || (need(o->out, "-o DIR", e) && need(o->files.count, "--text FILE", e) &&
+                   need(o->tokenizer, "--tokenizer FILE; 'outpace tokenizer train' makes one", e)));
+    if (ok) return read_tree(f, TRAIN_MODEL, o, e);
     train_file_release(f);
     return false;
 }

@@ -346,18 +346,7 @@ void frozen_close(FrozenModel *f) { engine_close(&f->engine); }
 // Reads the file, if there is one, and applies the options of the command line.
 static bool read_settings(AdapterRun *a, const TrainOptions *o, Error *e) {
     TrainFile *f = &a->run.file;
-    if (!train_file_open_adapter(f, o->config, e)) return false;
-    if (o->out) f->out = o->out;
-    if (o->separator) f->separator = o->separator;
-    if (o->steps) f->config.optimizer.steps = o->steps;
-    if (o->batch) f->config.batch = o->batch;
-    if (o->rate > 0) f->config.optimizer.rate = o->rate;
-    if (o->draft_vocab >= 0) f->draft_vocab = o->draft_vocab;
-    if (o->files.count) {
-        f->files.count = o->files.count;
-        memcpy(f->files.items, o->files.items, sizeof f->files.items);
-        train_file_name_domains(f);
-    }
+    if (!train_file_open_adapter(f, o->config, o, e)) return false;
     if (!f->out) return error_input(e, "train: give the directory to write with -o DIR");
     return f->files.count || o->answers.datasets.count ||
            error_input(e, "train: give text to learn from with --text FILE, a --dataset, or a --config");

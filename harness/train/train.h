@@ -74,11 +74,10 @@ typedef struct TrainOptions {
 } TrainOptions;
 
 // path: NULL if there is no file; preset, out, tokenizer and files must then be given.
-bool train_file_override(TrainFile *f, const char *path, const TrainOptions *o, Error *e);
-bool train_file_open_adapter(TrainFile *f, const char *path, Error *e); // NULL: the defaults
-void train_file_name_domains(TrainFile *f);                             // by the names of its files
-void train_file_set_context(TrainFile *f, int context);                 // and the pass, if the file has none
-void train_file_release(TrainFile *f);                                  // accepts an empty one
+bool train_file_open_model(TrainFile *f, const char *path, const TrainOptions *o, Error *e);
+bool train_file_open_adapter(TrainFile *f, const char *path, const TrainOptions *o, Error *e);
+void train_file_set_context(TrainFile *f, int context); // and the pass, if the file has none
+void train_file_release(TrainFile *f);                  // accepts an empty one
 
 // --- a run (train.c) -------------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ static void adapters(void **state) {
                *bad = "files: a.txt\nwidth: 2\n";
     TrainFile f, fallbacks = {0};
     Error e = {0};
-    assert_true(train_file_open_adapter(&fallbacks, NULL, &e));
+    assert_true(train_file_open_adapter(&fallbacks, NULL, &(TrainOptions){.draft_vocab = -1}, &e));
     assert_true(fallbacks.config.optimizer.kind == OPTIMIZER_MUON &&
                 fallbacks.config.optimizer.schedule == SCHEDULE_STABLE);
     if (!train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_ADAPTER, &e)) fail_msg("%s", e.text);
@@ -133,7 +133,7 @@ static void presets(void **state) {
         TrainFile f;
         Parameters p;
         Error e = {0};
-        if (!train_file_override(&f, NULL, &said, &e)) fail_msg("%s: %s", said.preset, e.text);
+        if (!train_file_open_model(&f, NULL, &said, &e)) fail_msg("%s: %s", said.preset, e.text);
         assert_string_equal(f.files.items[0], file);
         assert_true(f.config.optimizer.rate == 0.25);
         f.config.shape.vocab = f.config.shape.real_vocab = SIZES[i].vocab;
