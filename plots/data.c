@@ -34,6 +34,10 @@ const int palette_count = sizeof palette / sizeof *palette;
 const char *const plot_ramp[] = {"#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"};
 const int plot_ramp_count = sizeof plot_ramp / sizeof *plot_ramp;
 
+// Most of the room is where methods begin or cease to pay.
+const double plot_stops[] = {0.25, 0.5, 1, 1.1, 1.5, 2, 4, 16};
+const int plot_stop_count = sizeof plot_stops / sizeof *plot_stops;
+
 // --- texts -----------------------------------------------------------------------------------------------
 
 int plot_name(Names *n, const char *text) {
@@ -360,15 +364,6 @@ static void set(json_t *object, const char *key, json_t *value) {
     if (value) json_object_set_new(object, key, value);
 }
 
-void chart_put_look(Text *out) {
-    json_t *look = json_object(), *hues = json_array(), *ramp = json_array();
-    for (int i = 0; i < plot_ramp_count; i++) json_array_append_new(ramp, json_string(plot_ramp[i]));
-    for (int i = 0; i < palette_count; i++) json_array_append_new(hues, json_string(palette[i].hue));
-    set(look, "hues", hues);
-    set(look, "ramp", ramp);
-    json_append(look, JSON_COMPACT, out);
-}
-
 // Five digits are more than a screen shows; counts keep all of theirs.
 static json_t *numbers(const double *values, size_t count) {
     json_t *all = json_array();
@@ -379,6 +374,16 @@ static json_t *numbers(const double *values, size_t count) {
                                                  : json_real(*x));
     }
     return all;
+}
+
+void chart_put_look(Text *out) {
+    json_t *look = json_object(), *hues = json_array(), *ramp = json_array();
+    for (int i = 0; i < plot_ramp_count; i++) json_array_append_new(ramp, json_string(plot_ramp[i]));
+    for (int i = 0; i < palette_count; i++) json_array_append_new(hues, json_string(palette[i].hue));
+    set(look, "hues", hues);
+    set(look, "ramp", ramp);
+    set(look, "stops", numbers(plot_stops, (size_t)plot_stop_count));
+    json_append(look, JSON_COMPACT, out);
 }
 
 // The rows of a block from `row` on, with an empty one before each further scan.

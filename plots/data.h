@@ -19,9 +19,12 @@ typedef struct PlotLook {
 extern const PlotLook palette[]; // methods first; further names have these colours in turn, from the first on
 extern const int palette_count;
 
-// Of heat maps, from dark to light at an even pace, so that grey print keeps the order.
+// Of heat maps, from dark to light at an even pace, so that grey print keeps the order. A value has its
+// colour in every figure: the stops share the ramp evenly, and between two of them it goes by the value's
+// logarithm.
 extern const char *const plot_ramp[]; // (plot_ramp_count)
-extern const int plot_ramp_count;
+extern const double plot_stops[];     // (plot_stop_count)
+extern const int plot_ramp_count, plot_stop_count;
 
 enum { PLOT_MOST_PANELS = 12 }; // further panels are left out, with a note
 
@@ -108,5 +111,5 @@ void script_string(Text *out, const char *bytes);
 void chart_put(const Figure *f, const PlotData *d, Text *out);
 
 // Appends the palette's colours and those of heat maps as a JSON object: {"hues": ["#0072b2", ...], "ramp":
-// ["#00224e", ...]}.
+// ["#00224e", ...], "stops": [0.25, ...]}.
 void chart_put_look(Text *out);

@@ -33,6 +33,7 @@ EMBED_FIGURE(phrases, "phrases")
 EMBED_FIGURE(devices, "devices")
 EMBED_FIGURE(match_k, "match-k")
 EMBED_FIGURE(roofline, "roofline")
+EMBED_FIGURE(row_cost, "row-cost")
 EMBED_FIGURE(predicted, "predicted")
 EMBED(plots_scaling_sql, "plots/figures/scaling.sql")
 EMBED_FIGURE(experts, "experts")
@@ -51,6 +52,8 @@ __asm__(".pushsection .rodata\n.globl figures_style, figures_layout, figures_end
 #define BATCHED                                                                                           \
     "run a config over batches, as configs/ridge.yaml; or price a run of single sequences: --on MACHINE " \
     "--shape SHAPE --batch 1,4,16 --bits 16,8,4"
+#define CELLS  "A colour is the same value in every figure; hatched cells were not measured"
+#define BESIDE ". Where priced / measured is 1, the price was right"
 #define PRICED SURFACE ", or price one: --on MACHINE --shape SHAPE"
 
 const Figure figures[] = {
@@ -63,6 +66,16 @@ const Figure figures[] = {
      ASKED(speedup),
      .drawing = "",
      .needs = "let a config name methods, and run it: outpace run CONFIG"},
+    {.name = "row-cost",
+     .summary = "What a row costs: each point by the rows of its steps, above what the machine allows",
+     .caption =
+         "A mark is the time of a row, the end of its stem that of a token: a stem is as long as a step "
+         "has rows for a token. Both axes are logarithmic; the ridge is where the dashed line bends, from "
+         "reading to computing",
+     .axes = {.x = "rows of a step", .y = "ms a row, and a token", .logarithmic = true},
+     ASKED(row_cost),
+     .drawing = plots_roofline_gp,
+     .needs = "no sample is stored: outpace run CONFIG"},
     {.name = "step-time",
      .summary = "A step's time in parts",
      .caption = "Each bar is the mean time of a step",
@@ -126,9 +139,8 @@ const Figure figures[] = {
     {.name = "ngrammys",
      .papers = "ngrammys-figure-3 ngrammys-figure-5 ngrammys-figure-6 ngrammys-figure-7 ngrammys-figure-8 "
                "ngrammys-figure-9",
-     .summary = "N-Grammys: S and speedup over (k, w); lines at 1.0, 1.5 and 2.0",
-     .caption = "S: tokens per step. All panels have one scale; lines between cells are at 1.0, 1.5 and 2.0; "
-                "hatched cells were not measured",
+     .summary = "N-Grammys: S and speedup over (k, w)",
+     .caption = "S: tokens per step. " CELLS,
      .axes = {.x = "tokens w of a row", .y = "rows k", .bar = "S, or speedup", .levels = {1, 1.5, 2}},
      ASKED(ngrammys),
      .drawing = plots_heat_gp,
@@ -178,7 +190,7 @@ const Figure figures[] = {
      .needs = BATCHED},
     {.name = "ridge",
      .summary = "Speedup over batch and bits of weights: beyond the line at 1.0 a method doesn't pay",
-     .caption = "Speedup is over autoregressive decoding in the same batch with the same weights",
+     .caption = "Speedup is over autoregressive decoding in the same batch with the same weights. " CELLS,
      .computed = COMPUTED_PREDICTION,
      .axes =
          {.x = "sequences that share each step", .y = "bits of a weight", .bar = "speedup", .levels = {1}},
@@ -214,9 +226,10 @@ const Figure figures[] = {
      .needs = "run a config with methods that draft chains, as speculative or jacobi: outpace run CONFIG"},
     {.name = "slowdown",
      .papers = "ngrammys-figure-1",
-     .summary = "Slowdown of a step of k rows of w + 1 tokens; lines at 1.1, 1.5 and 2.0",
-     .caption = "All panels have one scale; lines are between cells; hatched cells were not measured",
+     .summary = "Slowdown of a step of k rows of w + 1 tokens",
+     .caption = CELLS BESIDE,
      .kind = RUN_SURFACE,
+     .computed = COMPUTED_SURFACE,
      .priced = PRICED_TREES,
      .axes =
          {.x = "w: each row has w + 1 tokens", .y = "k, rows", .bar = "slowdown", .levels = {1.1, 1.5, 2}},
@@ -226,9 +239,9 @@ const Figure figures[] = {
      .needs = PRICED},
     {.name = "contexts",
      .summary = "Slowdown over rows and context",
-     .caption = "All panels have one scale; lines between cells are at 1.1, 1.5 and 2.0; hatched "
-                "cells were not measured",
+     .caption = CELLS BESIDE,
      .kind = RUN_SURFACE,
+     .computed = COMPUTED_SURFACE,
      .priced = PRICED_CHAINS,
      .axes = {.x = "rows of a step", .y = "context, tokens", .bar = "slowdown", .levels = {1.1, 1.5, 2}},
      .query = plots_contexts_sql,

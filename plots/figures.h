@@ -21,9 +21,15 @@
 //             draws a star; 2: they aren't those of this machine, all samples being disturbed: it's grey,
 //             where it has an area hatched, and no scale of colours, line or level goes by it. The script's
 //             variable `doubtful` is the number of this column, 0 if no point is doubtful
+//   point, step_rows  the number of the point, or the rows of the steps, that the report's page opens
 //   others    numbers; NULL is nan
 typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // of the run that a figure draws
-typedef enum { COMPUTED_FITS = 1, COMPUTED_PREDICTION = 2, COMPUTED_TABLES = 4 } Computed; // parts of ?2
+typedef enum {
+    COMPUTED_FITS = 1,
+    COMPUTED_PREDICTION = 2,
+    COMPUTED_TABLES = 4,
+    COMPUTED_SURFACE = 8
+} Computed;                                                            // parts of ?2
 typedef enum { PRICED_NONE, PRICED_TREES, PRICED_CHAINS } PricedSteps; // harness/price/priced.h
 
 typedef struct FigureAxes {

@@ -16,6 +16,7 @@ EMBED(plots_report_page, "plots/report/page.js")
 EMBED(plots_report_draw, "plots/report/draw.js")
 EMBED(plots_report_charts, "plots/report/charts.js")
 EMBED(plots_report_tokens, "plots/report/tokens.js")
+EMBED(plots_report_inside, "plots/report/inside.js")
 
 const char *const page_format_names[PAGE_FORMATS + 1] = {"html", "md", "tex", NULL};
 
@@ -135,6 +136,7 @@ void page_close(const Page *p) {
     text_puts(p->out, plots_report_draw);
     text_puts(p->out, plots_report_charts);
     text_puts(p->out, plots_report_tokens);
+    text_puts(p->out, plots_report_inside);
     text_puts(p->out, "</script>\n</body>\n</html>\n");
 }
 

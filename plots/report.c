@@ -246,6 +246,32 @@ static bool put_tokens(Report *p, Error *e) {
     return ok;
 }
 
+// The steps and prompts of points, which report/inside.js opens:
+// {"steps": {"columns": [...], "rows": [...]}, "prompts": ...}
+static bool put_inside(Report *p, Error *e) {
+    static const char *const PARTS[] = {"steps", "prompts"};
+    json_t *all = json_object();
+    Text json = {0};
+    bool ok = true, any = false;
+    for (int i = 0; ok && i < 2; i++) {
+        json_t *columns = json_array(), *rows;
+        Rows *r = rows_named(p->store, report_sql, i ? "inside_prompts" : "inside_steps", p->run, e);
+        rows = rows_list(r, columns, &ok, e);
+        any = any || json_array_size(rows) > 0;
+        json_object_set_new(all, PARTS[i], json_pack("{s:o, s:o}", "columns", columns, "rows", rows));
+    }
+    if (ok && any && json_append(json_incref(all), JSON_COMPACT | JSON_REAL_PRECISION(4), &json)) {
+        page_heading(&p->page, "Steps and prompts");
+        page_sentence(&p->page,
+                      "A mark of a figure, or a row of the points, opens here by a click or by Enter: its "
+                      "steps, its prompts, and then their tokens. The address keeps what is open.");
+        page_data(&p->page, "inside", text_get(&json));
+    }
+    json_decref(all);
+    text_release(&json);
+    return ok;
+}
+
 // --- all of it -------------------------------------------------------------------------------------------
 
 // The state of the machine is told once, before all numbers.
@@ -269,7 +295,7 @@ static bool put_page(Report *p, Error *e) {
     if (!found) return error_input(e, "'%s' has no run %lld", store_path(p->store), (long long)p->run);
     if (!put_doubt(p, e) || !rows_named_int(p->store, report_sql, "surface", p->run, &p->surface, e) ||
         !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) ||
-        (p->page.format == PAGE_HTML && !put_tokens(p, e)) || !put_figures(p, e) ||
+        (p->page.format == PAGE_HTML && (!put_inside(p, e) || !put_tokens(p, e))) || !put_figures(p, e) ||
         !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
         return false;
     // For the page's script: the points that its filters and tips name.

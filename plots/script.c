@@ -322,7 +322,9 @@ static void put_palette(Text *out, bool tex) {
     int count = tex ? (int)(sizeof LIGHT / sizeof *LIGHT) : plot_ramp_count;
     text_puts(out, "set palette defined (");
     for (int i = 0; i < count; i++) text_printf(out, "%s%d '%s'", i ? ", " : "", i, ramp[i]);
-    text_puts(out, ")\n");
+    text_printf(out, ")\narray stop[%d] = [", plot_stop_count);
+    for (int i = 0; i < plot_stop_count; i++) text_printf(out, "%s%g", i ? ", " : "", plot_stops[i]);
+    text_puts(out, "]\n");
 }
 
 static void put_text(Text *out, const char *name, const char *value) {

@@ -412,7 +412,7 @@ SELECT *, iif(slowdown IS NULL, doubtful,
 FROM own;
 
 CREATE VIEW heat AS
-SELECT attempt_id, model_id, device, layout, cache, coalesce(sequences, 1) AS sequences, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns, drift,
+SELECT id AS surface_id, attempt_id, model_id, device, layout, cache, coalesce(sequences, 1) AS sequences, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns, drift,
        slowdown_low, slowdown_high, flags <> 0 AS disturbed, slowdown_doubtful AS doubtful
 FROM surface_doubt WHERE kind = 'step' AND k IS NOT NULL;
 

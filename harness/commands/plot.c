@@ -109,8 +109,11 @@ static bool find_run(Store *store, const Figure *f, const char *name, const char
 static bool compute(Store **store, const Figure *f, int64_t run, const PlotArguments *a, Text *out,
                     Error *e) {
     PredictionArguments of = a->of;
-    ComputedWanted wanted = {
-        .fits = f->computed & COMPUTED_FITS, .alone = true, .tables = f->computed & COMPUTED_TABLES};
+    ComputedWanted wanted = {.fits = f->computed & COMPUTED_FITS,
+                             .alone = true,
+                             .tables = f->computed & COMPUTED_TABLES,
+                             .surface = f->computed & COMPUTED_SURFACE ? run : 0,
+                             .on = of.on};
     char itself[24];
     bool priced = of.on && f->computed & COMPUTED_PREDICTION;
     if (priced && !of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
@@ -197,9 +200,8 @@ static Figure as_asked(const Figure *f, const PlotArguments *a) {
 // Steps of a machine that is named, in place of a run's.
 static bool open_priced(const PlotArguments *a, Source *s, Error *e) {
     if (!a->of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
-    if (a->run || choice_made(&a->choice))
-        return error_input(e,
-                           "plot: %s with --on draws no run: leave out --run and what chooses a part of one",
+    if (choice_made(&a->choice))
+        return error_input(e, "plot: %s with --on draws no run: leave out what chooses a part of one",
                            s->figure.name);
     const PricedAsk ask = {a->of.on, a->of.shape, a->of.batch, a->of.bits};
     bool ok = priced_surface(&s->figure, &ask, &s->priced, &s->computed, e);
@@ -297,7 +299,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     Source s = {.figure = as_asked(f, a)};
     o->notes = &notes;
     if (a->caption) o->caption = &caption;
-    bool priced = a->of.on && f->priced;
+    bool priced = a->of.on && f->priced && !a->run;
     if (!priced) find_model(name, &s.model);
     bool ok = priced ? open_priced(a, &s, e)
                      : (s.store = store_open(a->db, STORE_READ, NULL, e)) &&
@@ -351,8 +353,9 @@ const Command command_plot = {
         "A gnuplot without cairo draws png coarser, tex with an .eps in place of the pdf, and no pdf.\n"
         "The terminal's figure is as large as the terminal.\n"
         "\n"
-        "With --on, slowdown, contexts and rows draw no run: each step is priced on that machine,\n"
-        "for SHAPE.\n"
+        "slowdown, contexts and ridge draw what was measured, what is priced, and the one over the other:\n"
+        "each context by a machine that is fitted to the others, or with --run and --on by that machine.\n"
+        "With --on alone, slowdown and contexts draw no run: each step is priced there, for SHAPE.\n"
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"

@@ -7,6 +7,7 @@
 #include "harness/cli/records.h"
 #include "harness/papers/computed.h"
 #include "plots/plots.h"
+#include "results/rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     ReportArguments *a = options;
     ReportOptions o = {0};
     bool priced;
-    int64_t which, against = 0;
+    int64_t which, against = 0, surface = 0;
     const Words *runs = &line->words;
     if (a->run && runs->count)
         return error_input(e, "report: a run is named by --run or as a word, not by both");
@@ -69,11 +70,14 @@ static bool run(void *options, CommandLine *line, Error *e) {
               (!against || estimates_ensure(&store, against, ESTIMATES_OF_TASKS, e)) &&
               estimates_ensure(&store, which, ESTIMATES_OF_TASKS, e) &&
               choice_apply(&a->choice, store, which, e) &&
-              computed_json(
-                  store, which,
-                  &(ComputedWanted){
-                      .fits = true, .tables = true, .prediction = priced ? &a->of : NULL, .against = against},
-                  &computed, e);
+              rows_named_int(store, report_sql, "surface", which, &surface, e) &&
+              computed_json(store, which,
+                            &(ComputedWanted){.fits = true,
+                                              .tables = true,
+                                              .prediction = priced ? &a->of : NULL,
+                                              .against = against,
+                                              .surface = surface},
+                            &computed, e);
     o.computed = text_get(&computed);
     o.against = against;
     Output out = {.force = a->force};

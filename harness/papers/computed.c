@@ -7,6 +7,7 @@
 #include "harness/analysis/compare.h"
 #include "harness/analysis/stored.h"
 #include "harness/papers/table.h"
+#include "harness/price/priced.h"
 
 // --- fits ------------------------------------------------------------------------------------------------
 
@@ -134,6 +135,10 @@ bool computed_json(Store *store, int64_t run, const ComputedWanted *wanted, Text
         if (!put_prediction(store, run, "prediction", wanted->prediction, out, e) ||
             (beside.shape && !put_prediction(store, run, "beside", &beside, out, e)))
             return false;
+    }
+    if (wanted->surface) {
+        text_puts(out, ", \"surface\": ");
+        if (!priced_beside(store, wanted->surface, wanted->on, out, e)) return false;
     }
     if (wanted->against && !put_against(store, run, wanted->against, out, e)) return false;
     text_puts(out, "}");

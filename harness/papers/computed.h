@@ -6,6 +6,7 @@
 //    "fits": [{"points_of": [ids of points], "fit": what `fit --json` prints, or null}, ...],
 //    "tables": [what `table --format json` prints, ...] of the papers' items that the run is for,
 //    "prediction": what `simulate --json` prints, "beside": the same of another target,
+//    "surface": what priced_beside appends of the steps of a surface,
 //    "against": {"run": another run, "all": {"says": "no difference", "of": "speedup", "ratio", "low",
 //    "high", "prompts"}, "points": [the same of pairs, with "label", "dataset", "speedup_a", "S_a", ...]}}
 #pragma once
@@ -16,6 +17,8 @@ typedef struct ComputedWanted {
     bool alone; // without rivals and other assumptions, which take longer
     bool tables;
     const PredictionArguments *prediction; // NULL: none
+    int64_t surface;                       // a run whose steps are priced; 0: none
+    const char *on;                        // by this machine; NULL: by one fitted to them
     int64_t against;                       // another run of the store; 0: none
 } ComputedWanted;
 

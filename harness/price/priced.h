@@ -80,6 +80,11 @@ typedef struct PricedAsk {
 // store then, too.
 bool priced_surface(const Figure *f, const PricedAsk *ask, PricedSurface *out, Text *notes, Error *e);
 
+// The steps that run `run` measured, as they would be priced, for the figures that show both
+// (COMPUTED_SURFACE of plots/figures.h): by the machine `on`, or if it's NULL by one fitted to what the run
+// measured. Appends {"says": how, "steps": [[id in table surface, ns, slowdown], ...]}.
+bool priced_beside(Store *store, int64_t run, const char *on, Text *out, Error *e);
+
 // Lists of a command line; NULL: `fallback`. Bits are 16, 8 or 4.
 enum { PRICED_BATCH_MAX = 1024 };
 bool priced_lists(const char *batch, const char *bits, int fallback, IntList *batches, IntList *widths,

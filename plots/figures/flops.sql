@@ -9,7 +9,7 @@ WITH machine AS (
           FROM model WHERE json_valid(shape)))
 SELECT result.model || ', ' || dataset || CASE WHEN result.temperature > 0 THEN ', temperature ' || result.temperature ELSE '' END AS panel,
        result.method || coalesce(' N=' || n.value, '') AS series, result.method AS colour,
-       iif(n.value IS NULL, result.number, 0) AS scan, rows_per_step * row AS gflop, S, S_low AS low, S_high AS high
+       iif(n.value IS NULL, result.number, 0) AS scan, rows_per_step * row AS gflop, S, S_low AS low, S_high AS high, result.number AS point
 FROM result JOIN point ON point.id = result.point_id JOIN machine USING (model_id)
 LEFT JOIN point_param AS n ON n.point_id = result.point_id AND n.section = 'method' AND n.name = 'N' AND result.method = 'lookahead'
 WHERE result.run_id = ?1 AND S IS NOT NULL AND row > 0

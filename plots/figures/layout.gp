@@ -7,9 +7,11 @@ if (form eq 'bars') {
     y_letters = short ? most_method : most_bar
 }
 room_left = y_name eq '' ? 0.3 * em : 1.2 * line
-room_right = has_bar ? 6 * em + 1.4 * line : 0
+room_right = has_bar ? 6.8 * em + 1.4 * line : 0
 beside = (y_letters + (form eq 'curves' ? 0.7 : 1.8)) * em
-least = (form eq 'bars' ? (on_paper ? 13 : 30) : form eq 'curves' ? 14 : 13) * size
+# Numbers in cells need 5 points at least.
+cells_least = cell_columns * 4.6 * 5 / size * em
+least = form eq 'cells' && cells_least > 13 * size ? cells_least : (form eq 'bars' ? (on_paper ? 13 : 30) : form eq 'curves' ? 14 : 13) * size
 # Names at lines must leave most of the room to the lines.
 alongside = panels * (beside + least + (most_entry + 2) * em) < width - room_left - room_right ? panels : 1
 direct = form eq 'curves' && direct && !chars && entries <= 6 && panels <= 2 && (most_entry + 1.5) * em < 0.3 * width / alongside

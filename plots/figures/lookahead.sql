@@ -9,5 +9,5 @@ WITH at AS (
     LEFT JOIN point_param AS b ON b.point_id = result.point_id AND b.section = 'method' AND b.name = 'bonus'
     WHERE run_id = ?1 AND method = 'lookahead' AND S IS NOT NULL)
 SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END || mode AS panel,
-       'N=' || N || iif(alike, ' G=W', ' G=' || G) AS series, W, S, S_low AS low, S_high AS high
+       'N=' || N || iif(alike, ' G=W', ' G=' || G) AS series, W, S, S_low AS low, S_high AS high, number AS point
 FROM at ORDER BY model, dataset, temperature, panel, N, iif(alike, 0, G), W, number;

@@ -1,6 +1,6 @@
 -- Speedup and S of every (k, w), a panel a quantity and strategy; NULL where the grid was not measured.
 WITH at AS (
-    SELECT model, dataset, temperature, t.value AS strategy, k.value AS k, w.value AS w, max(S) AS S, max(speedup) AS speedup, max(doubtful > 0) + (min(doubtful) = 2) AS doubtful
+    SELECT model, dataset, temperature, t.value AS strategy, k.value AS k, w.value AS w, max(S) AS S, max(speedup) AS speedup, max(doubtful > 0) + (min(doubtful) = 2) AS doubtful, max(number) AS point
     FROM result JOIN point_doubt USING (point_id)
     JOIN point_param AS k ON k.point_id = result.point_id AND k.section = 'method' AND k.name = 'k'
     JOIN point_param AS w ON w.point_id = result.point_id AND w.section = 'method' AND w.name = 'w'
@@ -15,7 +15,7 @@ panels AS (
 SELECT what || ': ' || dataset || ', ' || model || ', ' || strategy ||
        CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel, -- a long one loses its end
        what AS series, y AS scan, x, y, iif(what = 'S', S, speedup) AS value, ws.w AS label_x, ks.k AS label_y, NULL AS ridge, NULL AS ridge_rows,
-       iif(what = 'speedup', doubtful, 0) AS doubtful
+       iif(what = 'speedup', doubtful, 0) AS doubtful, point
 FROM panels JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup') JOIN ks JOIN ws
 LEFT JOIN at USING (model, dataset, temperature, strategy, k, w)
 WHERE what = 'S' OR timed > 0

@@ -22,6 +22,8 @@ SELECT * FROM (
            OR id IN (SELECT model_id FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = ?1))
     ORDER BY model.name)
 UNION ALL
+SELECT json_extract(?2, '$.surface.says') FROM run WHERE id = ?1 AND kind = 'surface' AND json_array_length(?2, '$.surface.steps') > 0
+UNION ALL
 SELECT 'priced for ' || json_extract(?2, '$.prediction.machine') || ', shape ' || json_extract(?2, '$.prediction.shape') ||
        coalesce(' and ' || json_extract(?2, '$.beside.shape'), '') ||
        iif(json_extract(?2, '$.prediction.link.bytes_per_s') > 0,

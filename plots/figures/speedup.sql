@@ -20,6 +20,6 @@ SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature
             WHEN skipped IS NOT NULL THEN 'skipped: ' || substr(skipped, 1, 60)
             WHEN samples > 0 AND base_id IS NULL THEN 'no baseline to divide by'
             ELSE coalesce((SELECT 'failed: ' || substr(message, 1, 60) FROM failure WHERE failure.point_id = setting.point_id
-                           ORDER BY id DESC LIMIT 1), 'not measured') END AS label_why, doubtful
+                           ORDER BY id DESC LIMIT 1), 'not measured') END AS label_why, doubtful, number AS point
 FROM setting WHERE place = 1 AND begun
 ORDER BY model, dataset, temperature, row;

@@ -7,6 +7,6 @@ SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature
        row_number() OVER (PARTITION BY model, dataset, temperature ORDER BY speedup DESC NULLS LAST, number) AS row,
        1e-6 * propose_ns / s.steps AS propose, 1e-6 * forward_ns / s.steps AS forward, 1e-6 * verify_ns / s.steps AS verify,
        1e-6 * observe_ns / s.steps AS observe,
-       1e-6 * max(decode_ns - propose_ns - forward_ns - verify_ns - observe_ns, 0) / s.steps AS other, label AS label_bar, method AS label_method, doubtful
+       1e-6 * max(decode_ns - propose_ns - forward_ns - verify_ns - observe_ns, 0) / s.steps AS other, label AS label_bar, method AS label_method, doubtful, number AS point
 FROM setting JOIN point_sums AS s USING (point_id) WHERE place = 1 AND propose_ns + forward_ns + verify_ns + observe_ns > 0
 ORDER BY model, dataset, temperature, row;

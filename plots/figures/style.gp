@@ -79,6 +79,7 @@ y_within = NaN           # a value that must be on it
 y_letters = 5            # of the longest number at the axis
 most_bars = 0            # of a panel
 cell_rows = 0            # of a panel
+cell_columns = 0
 has_bar = 0              # 1: a colour bar on the right
 grouped = 1              # panels that belong together are in one row
 

@@ -4,7 +4,8 @@
 //   measured            predicted over it     label_bar            bars of stacked parts
 //   mark, ceiling       dots                  otherwise            lines
 //
-// Pointer and arrow keys go from spot to spot of a panel; both show the same tip.
+// Pointer and arrow keys go from spot to spot of a panel; both show the same tip. A click, or Enter, opens the
+// point or the steps of a spot (inside.js).
 
 // --- panels ----------------------------------------------------------------------------------------------
 
@@ -12,10 +13,11 @@
 const NAMES = {
     n: "steps timed",
     ms: "milliseconds",
+    token: "ms a token",
     floor: "least, by reading and computing"
 };
 const UNTOLD = new Set(("x y row scan low high law_low law_high doubtful mark ceiling ridge ridge_rows " +
-    "label_bar label_method label_why").split(" "));
+    "label_bar label_method label_why point step_rows").split(" "));
 const PARTS = [
     ["propose", "the method drafts"], ["forward", "the model runs"], ["verify", "tokens are accepted"],
     ["observe", "the method learns"], ["other", "all else"]
@@ -69,7 +71,14 @@ class Panel {
     constructor(figure, chart, data) {
         const of = data.title.includes(": ") && !chart.y ? data.title.split(": ")[0] : chart.columns[1];
         this.subject = figure.querySelector("figcaption").textContent;
-        Object.assign(this, {chart, data, column: chart.index, spots: [], at: -1});
+        Object.assign(this, {
+            chart,
+            data,
+            column: chart.index,
+            name: `${figure.id}.${chart.panels.indexOf(data)}`,
+            spots: [],
+            at: -1
+        });
         this.names = {x: chart.x || chart.columns[0], y: chart.y || of};
         this.isSpeedup = /speedup/.test(this.names.y);
         this.svg =
@@ -78,6 +87,7 @@ class Panel {
         this.element = make("div", {class: "panel"}, make("h3", {}, data.title), this.legend, this.svg);
         this.svg.addEventListener("pointermove", (event) => this.point(event));
         this.svg.addEventListener("pointerdown", (event) => this.point(event));
+        this.svg.addEventListener("click", () => this.open());
         this.svg.addEventListener("pointerleave", () => this.leave());
         this.svg.addEventListener("blur", () => this.leave());
         this.svg.addEventListener("keydown", (event) => this.key(event));
@@ -93,16 +103,14 @@ class Panel {
     get domain() {
         const {chart} = this,
               before = (mark) => (panel) => panel.title.split(mark)[0] === this.data.title.split(mark)[0];
-        const shares = chart.kind === "parts"           ? before(", ") :
-            chart.kind === "lines" && !chart.y          ? before(": ") :
-            chart.kind === "heat" && !chart.index.floor ? before(": ") :
-                                                          () => true;
+        const shares = chart.kind === "parts"  ? before(", ") :
+            chart.kind === "lines" && !chart.y ? before(": ") :
+                                                 () => true;
         const rows =
             chart.panels.filter(shares).flatMap((panel) => panel.series).flatMap((series) => series.rows);
         if (chart.kind === "parts") return rows.map((row) => total(chart, row));
-        if (chart.kind === "heat")
-            return rows.filter((row) => !isLost(this, row)).map((row) => row[chart.value]);
-        const columns = [chart.value, chart.low, chart.high, chart.index.published, chart.index.floor];
+        const {published, floor, token} = chart.index,
+              columns = [chart.value, chart.low, chart.high, published, floor, token];
         return rows.flatMap((row) => columns.map((at) => row[at]));
     }
 
@@ -117,10 +125,12 @@ class Panel {
         this.at = -1;
         this.svg.replaceChildren();
         KINDS[this.chart.kind].draw(this);
+        const chosen = this.spots[this.chosen];
+        if (chosen) this.svg.append(make("g", {class: "chosen"}, this.frame(chosen)));
         this.legend.replaceChildren(...this.legendItems());
         this.svg.setAttribute("aria-label",
             `${this.data.title}: ${KINDS[this.chart.kind].name} of ${this.names.y} over ${this.names.x}, ` +
-                `${counted(this.spots.length, "mark")}. Arrow keys read them.`);
+                `${counted(this.spots.length, "mark")}. Arrow keys read them, Enter opens one.`);
     }
 
     legendItems() {
@@ -130,10 +140,11 @@ class Panel {
             make("li", {}, make("svg", {viewBox: "0 0 24 11", "aria-hidden": "true"}, ...picture), name);
         const line = (name, dash) => make("path", {class: name, d: "M0 6H24", "stroke-dasharray": dash});
         const box = (n) => make("rect", {class: "bar", style: hue(n + 1), width: 24, height: 9, y: 1});
-        const joined = column.mark === undefined && column.measured === undefined;
+        const joined = [column.mark, column.measured, column.ceiling].every((at) => at === undefined);
         const seriesItem = (series) => {
             const dot = make("path", {class: "dots", d: markOf(series.mark)(12, 6, 3.4)});
-            const item = entry(series.name,
+            const ceiling = column.ceiling !== undefined && greatest(series.rows.map((row) => row[column.ceiling]));
+            const item = entry(series.name, ceiling ? line("line roof", roofDash(ceiling)) :
                 make("g", {style: hue(series.colour)},
                     ...(joined ? [line("line", dashOf(series.mark))] : []), dot));
             item.addEventListener("pointerenter", () => this.dim(series));
@@ -146,9 +157,7 @@ class Panel {
             items.push(entry(
                 "published, of another machine", make("path", {class: "level", d: MARKS[4](12, 6, 4)})));
         if (chart.kind === "heat") {
-            items.push(
-                ...this.levels.map((level) => entry(`to ${plain(level)}`, line("level", levelDash(level)))));
-            if (column.floor !== undefined)
+            if (any(column.floor))
                 items.push(make("li", {}, "\u2265 the least that the machine allows"));
             if (this.ridge)
                 items.push(
@@ -156,6 +165,9 @@ class Panel {
         }
         if (chart.kind !== "lines") return items;
         items.push(...this.series.map(seriesItem));
+        if (column.token !== undefined)
+            items.push(entry("from the time of a row up to that of a token",
+                make("path", {class: "whisker stem", style: "--hue:#777777", d: "M12 10V2m-4 0h8"})));
         if (column.floor !== undefined)
             items.push(entry("at least, by reading and computing", line("one", "4 3")));
         const isStarred = (row) => row[column.doubtful] === 1;
@@ -210,14 +222,42 @@ class Panel {
         return ["", "disturbed", "throttled"][spot.row[column.mark] || 0];
     }
 
-    // Draws a ring around a spot, or a frame around its box.
-    ring(spot) {
+    // A ring around a spot, or a frame around its box.
+    frame(spot) {
         const [left, top, right, bottom] = spot.box || [],
                                  size = {width: right - left - 2, height: bottom - top - 2};
-        if (this.cursor) this.cursor.remove();
-        this.cursor = spot.box ? make("rect", {class: "cursor", x: left + 1, y: top + 1, ...size, rx: 3}) :
-                                 make("circle", {class: "cursor", cx: spot.x, cy: spot.y, r: 6});
-        this.svg.append(this.cursor);
+        return spot.box ? make("rect", {class: "cursor", x: left + 1, y: top + 1, ...size, rx: 3}) :
+                          make("circle", {class: "cursor", cx: spot.x, cy: spot.y, r: 6});
+    }
+
+    // What a spot opens: a point by its number, or all steps of as many rows.
+    targetOf(spot) {
+        const {column} = this, rows = spot.row[column.step_rows], named = this.pointsOf(spot);
+        if (!CAN_OPEN) return null;
+        if (known(rows)) return {rows};
+        const number = spot.row[column.point] ?? (named.length === 1 ? named[0].number : null);
+        return known(number) ? {point: number} : null;
+    }
+
+    // The mark stays, and the address has it.
+    choose(at) {
+        for (const other of panels) {
+            const had = other.chosen;
+            other.chosen = other === this ? at : undefined;
+            if (other !== this && known(had)) other.draw();
+        }
+        this.draw();
+        this.at = at ?? -1;
+    }
+
+    open() {
+        const spot = this.spots[this.at], {at} = this;
+        if (!spot) return;
+        const target = this.targetOf(spot);
+        this.choose(at);
+        hideTip();
+        remember({spot: `${this.name}.${at}`, at: this.name.split(".")[0]}, true);
+        if (target) openPoint(target.point, target.rows);
     }
 
     // Shows the tip of a spot at its place.
@@ -232,8 +272,11 @@ class Panel {
         };
         const own = [...this.numbers(spot), ["in doubt", this.doubtOf(spot)]];
         const points = column.n === undefined ? about(this.pointsOf(spot)) : [];
-        showTip(spot.title, [...own, ...points], place, aloud);
-        this.ring(spot);
+        const target = this.targetOf(spot),
+              opens = target && (target.rows ? "the steps of as many rows" : "its steps, prompts, tokens");
+        showTip(spot.title, [...own, ...points, ["click, Enter", opens]], place, aloud);
+        if (this.cursor) this.cursor.remove();
+        this.svg.append(this.cursor = this.frame(spot));
     }
 
     leave() {
@@ -276,6 +319,10 @@ class Panel {
 
     key(event) {
         const last = this.spots.length - 1;
+        if (event.key === "Enter") {
+            event.preventDefault(); // of the field that gets the focus
+            this.open();
+        }
         const moves = {
             ArrowRight: () => this.at + 1,
             ArrowLeft: () => this.at - 1,
@@ -339,6 +386,7 @@ figures.forEach((figure, i) => {
     figure.append(make("div", {class: "panels"}, ...own.map((panel) => panel.element)),
         noted(chart.notes.filter((note) => !common.includes(note))));
     if (own.length === 1) own[0].element.classList.add("only");
+    if (chart.panels[0].title.startsWith("measured, ")) own[0].element.parentElement.classList.add("threes");
     for (const panel of own) seen.set(panel.element, panel);
     panels.push(...own);
     addNumbers(figure, chart);
@@ -368,6 +416,11 @@ document.addEventListener("filtered", () => {
     }
     for (const figure of figures)
         figure.hidden = [...figure.querySelectorAll(".panel")].every((panel) => panel.hidden);
+});
+restorers.push(() => {
+    const [, name, at] = /^(.*)\.(\d+)$/.exec(state.get("spot")) || [];
+    const panel = panels.find((one) => one.name === name) || panels.find((one) => known(one.chosen));
+    if (panel) panel.choose(name ? Number(at) : undefined);
 });
 addEventListener("beforeprint", () => {
     for (const panel of panels) panel.draw();

@@ -6,12 +6,12 @@ const hue = (number) => `--hue:${look.hues[(number - 1) % look.hues.length] || "
 
 // --- numbers and scales ----------------------------------------------------------------------------------
 
-const known = (x) => x !== null && x !== undefined;
 const shown = (x) => !known(x) ? "" :
     Number.isInteger(x)        ? String(x) :
     Math.abs(x) >= 1000        ? x.toFixed(0) :
     Math.abs(x) >= 0.01        ? x.toPrecision(3) :
                                  x.toPrecision(2);
+const mean = (x) => x >= 100 ? x.toFixed(0) : x.toPrecision(x < 0.01 ? 1 : 3); // of measured numbers
 const plain = (x) => String(parseFloat(x.toPrecision(Math.abs(x) < 0.1 ? 2 : 6)));
 const brief = (name) => name.split(": ")[0]; // an axis's name without its explanation
 // A value and its interval with the digits that the interval supports, as in the tables (measured_text).
@@ -56,6 +56,7 @@ const MARKS = [
     (x, y, r, d = 1.35 * r) => `M${x} ${y - d}l${d} ${d}l${-d} ${d}l${-d} ${-d}z`,
     (x, y, r) => `M${x - 1.3 * r} ${y - 0.6 * r}h${2.6 * r}v${1.2 * r}h${-2.6 * r}z`,
 ];
+const roofDash = (ceiling) => ceiling === 1 ? "4 3" : ""; // what a machine allows, and what was measured
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 const markOf = (number) => MARKS[(number - 1) % MARKS.length];
 const dashOf = (number) => DASHES[Math.floor((number - 1) / MARKS.length) % DASHES.length];
@@ -107,12 +108,12 @@ const drawLines = (panel) => {
     const rows = panel.series.flatMap((series) => series.rows);
     const xs = rows.map((row) => row[0]).filter(known), all = panel.domain.filter(known);
     let yAt =
-        logs.includes("y") ? [least(all), greatest(all)] : bounds(chart, least(all), greatest(all));
+        logs.includes("y") ? [least(all), 1.1 * greatest(all)] : bounds(chart, least(all), greatest(all));
     let xAt = [least(xs), greatest(xs)];
     if (square) xAt = yAt = bounds({}, least([...xs, ...all]), greatest([...xs, ...all]));
     else if (xAt[0] === xAt[1]) xAt = logs ? [xAt[0] / 2, 2 * xAt[0]] : [xAt[0] - 1, xAt[0] + 1];
-    const base = column.ceiling !== undefined ? 10 : 2;
-    const x = scale(...xAt, edge.left + 8, edge.right - 8, logs.includes("x") && base),
+    const base = column.ceiling !== undefined ? 10 : 2, xBase = column.token === undefined ? base : 2;
+    const x = scale(...xAt, edge.left + 8, edge.right - 8, logs.includes("x") && xBase),
           y = scale(...yAt, edge.bottom, edge.top, logs.includes("y") && base);
     panel.size(height);
     drawAxes(panel, x, y, edge, {x: panel.names.x, y: panel.names.y});
@@ -121,8 +122,18 @@ const drawLines = (panel) => {
             make("path", {class: "one", d: `M${x(x.low)} ${y(x.low)}L${x(x.high)} ${y(x.high)}`}));
     else if (panel.isSpeedup && y.low < 1 && y.high > 1)
         panel.svg.append(make("path", {class: "one", d: `M${edge.left} ${px(y(1))}H${edge.right}`}));
+    if (column.token !== undefined) drawEqual(panel, y, edge);
     for (const series of panel.series) drawSeries(panel, series, x, y);
     return height;
+};
+
+// Lines of equal tokens a millisecond: where the end of a stem is.
+const drawEqual = (panel, y, edge) => {
+    const tens = powers(1 / y.high, 1 / y.low, 10, 6), all = tens.flatMap((one) => [one, 2 * one, 5 * one]);
+    for (const speed of tens.length > 2 ? tens : all.filter((one) => y.low * one < 1))
+        panel.svg.append(make("path", {class: "grid", d: `M${edge.left} ${px(y(1 / speed))}H${edge.right}`}),
+            make("text", {class: "why", x: edge.right, y: px(y(1 / speed)) - 3, "text-anchor": "end"},
+                `${plain(speed)} tokens/ms`));
 };
 
 const drawSeries = (panel, series, x, y) => {
@@ -155,10 +166,20 @@ const drawSeries = (panel, series, x, y) => {
     if (column.floor !== undefined)
         group.append(make(
             "path", {class: "line", "stroke-dasharray": "4 3", opacity: 0.6, d: path(good, column.floor)}));
-    const ceiling = roof && good.some((row) => row[column.ceiling]);
+    const ceiling = roof && greatest(good.map((row) => row[column.ceiling]));
     if (ceiling || !(dotted || roof))
-        group.append(make("path",
-            {class: "line", "stroke-dasharray": ceiling ? "4 3" : dashOf(series.mark), d: path(sound, 1)}));
+        group.append(make("path", {
+            class: ceiling ? "line roof" : "line",
+            "stroke-dasharray": ceiling ? roofDash(ceiling) : dashOf(series.mark),
+            d: path(sound, 1)
+        }));
+    if (column.token !== undefined)
+        group.append(make("path", {
+            class: "whisker stem",
+            d: good.filter((row) => known(row[column.token]))
+                   .map((row) => `M${px(x(row[0]))} ${px(y(row[1]))}V${px(y(row[column.token]))}m-4 0h8`)
+                   .join("")
+        }));
     const radius = good.length > 200 ? 1.6 : good.length > 40 ? 2.4 : 3.4;
     const dots = (rows) => rows.map((row) => mark(px(x(row[0])), px(y(row[1])), radius)).join("");
     const doubted = (row) => row[column.doubtful] > 0 || row[column.mark] > 0;
@@ -168,7 +189,9 @@ const drawSeries = (panel, series, x, y) => {
             make("path", {class: "dots lost", d: dots(lost)}));
     panel.svg.append(group);
     series.drawn = group;
-    panel.spots.push(...good.map((row) => ({series, row, title: series.name, x: x(row[0]), y: y(row[1])})));
+    const pointOf = (row) => points.find((point) => point.number === row[column.point]),
+          titleOf = (row) => (pointOf(row) || {label: series.name}).label;
+    panel.spots.push(...good.map((row) => ({series, row, title: titleOf(row), x: x(row[0]), y: y(row[1])})));
 };
 
 // A label, its number at the right, and the bar under both: long labels have room on a phone.
@@ -228,7 +251,7 @@ const drawBars = (panel) => {
             make("text", {class: "said", x: 1, y: top + 10}, cut(label, width - 30 - 6 * number.length)),
             said);
         panel.spots.push(
-            {series, row, title: label, x: x(value || 0), y, box: [0, top - 4, width, top + BAR - 8]});
+            {series, row, title: label, x: x(value || 0), y, box: [0, top - 4, width, top + BAR - 4]});
         series.drawn = group;
     });
     return height;
@@ -245,20 +268,35 @@ const mixed = (part) => {
         (colour) => [1, 3, 5].map((n) => parseInt(colour.slice(n, n + 2), 16)));
     return parts[0].map((from, n) => Math.round(from + (at - i) * (parts[1][n] - from)));
 };
+// The place of a value on the ramp, which is the same in every figure.
+const shade = (value) => {
+    const {stops} = look, i = stops.findIndex((stop) => value < stop);
+    if (i <= 0) return i < 0 ? 1 : 0;
+    return (i - 1 + Math.log(value / stops[i - 1]) / Math.log(stops[i] / stops[i - 1])) / (stops.length - 1);
+};
 const isLight = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b > 120;
 
 const levelDash = (level) => ({1: "2 2", 1.1: "2 2", 1.5: "6 3"})[level] || "";
 
-// Where a level runs between two cells, their common edge is drawn: no line goes through a number.
-const drawLevels = (panel, cells, level, of, edges, name) => {
-    const at = (x, y) => cells.get(`${x},${y}`), parts = [];
+// Where a level runs between two cells, their common edge is drawn: no line goes through a number. `said` gets
+// the levels at each place that has a text: the top of a line, or if it has no upright part, its right.
+const drawLevels = (panel, cells, level, of, edges, name, said) => {
+    const at = (x, y) => cells.get(`${x},${y}`), parts = [], ends = [];
     const crosses = (a, b) => a && b && known(of(a)) && known(of(b)) && (of(a) < level) !== (of(b) < level);
     for (const cell of cells.values()) {
-        const [x, y] = cell;
-        if (crosses(cell, at(x + 1, y)))
+        const [x, y] = cell, right = at(x + 1, y), above = at(x, y + 1);
+        if (crosses(cell, right)) {
             parts.push(`M${px(edges.x(x + 1))} ${px(edges.y(y))}V${px(edges.y(y + 1))}`);
-        if (crosses(cell, at(x, y + 1)))
+            ends.push([y, px(edges.x(x + 1)), px(edges.y(y + 1)) + 3]);
+        }
+        if (crosses(cell, above)) {
             parts.push(`M${px(edges.x(x))} ${px(edges.y(y + 1))}H${px(edges.x(x + 1))}`);
+            if (!right) ends.push([0, px(edges.x(x + 1)), px(edges.y(y + 1)) + 3]);
+        }
+    }
+    if (said && ends.length) {
+        const [, ...place] = ends.reduce((top, end) => end[0] > top[0] ? end : top);
+        said.set(String(place), [...(said.get(String(place)) || []), level]);
     }
     if (parts.length)
         panel.svg.append(make("path",
@@ -267,16 +305,14 @@ const drawLevels = (panel, cells, level, of, edges, name) => {
 };
 
 const drawHeat = (panel) => {
-    const {chart, column, width} = panel, rows = panel.series[0].rows,
-                          values = panel.domain.filter((x) => x > 0);
+    const {chart, column, width} = panel, rows = panel.series[0].rows;
     const nx = Math.max(...rows.map((row) => row[0])), ny = Math.max(...rows.map((row) => row[1])),
           floor = column.floor;
-    const left = 46, cell = Math.min(72, (width - left - 2) / nx), tall = floor !== undefined ? 36 : 28,
-          top = 20, height = top + ny * tall + 36;
+    const left = 46, cell = Math.min(72, (width - left - 14) / nx),
+          tall = rows.some((row) => known(row[floor])) ? 36 : 28, top = 20, height = top + ny * tall + 36;
     const edges = {x: (x) => left + (x - 1) * cell, y: (y) => top + (ny + 1 - y) * tall},
           cells = new Map(rows.map((row) => [`${row[0]},${row[1]}`, row]));
-    const low = Math.log(least(values)), high = Math.log(Math.max(greatest(values), least(values) * 1.01)),
-          small = cell < 42;
+    const small = cell < 42;
     panel.size(height);
     for (const row of rows) {
         const [x, y, value] = row, at = {
@@ -290,7 +326,7 @@ const drawHeat = (panel) => {
             panel.svg.append(make("rect", {class: "missing", ...at}));
             continue;
         }
-        const isOff = isLost(panel, row), colour = isOff ? [] : mixed((Math.log(value) - low) / (high - low)),
+        const isOff = isLost(panel, row), colour = isOff ? [] : mixed(shade(value)),
               ink = isOff ? "var(--ink)" : isLight(colour) ? "#101214" : "#ffffff";
         panel.svg.append(...isOff ? hatched(at) : [make("rect", {...at, fill: `rgb(${colour})`})]);
         const say = (text, dy, size) => cell >= 26 &&
@@ -329,12 +365,18 @@ const drawHeat = (panel) => {
     }
     panel.svg.append(make("text", {x: 0, y: 11}, panel.names.y),
         make("text", {x: left + nx * cell, y: height - 5, "text-anchor": "end"}, panel.names.x));
-    panel.levels =
-        (chart.levels || [])
-            .filter((level) => drawLevels(
-                panel, cells, level, (row) => isLost(panel, row) ? null : row[2], edges, "level"));
     panel.ridge = column.ridge !== undefined &&
         drawLevels(panel, cells, 1, (row) => row[column.ridge], edges, "ridge") &&
         rows.find((row) => known(row[column.ridge_rows]))[column.ridge_rows];
+    const said = new Map();
+    panel.levels =
+        (chart.levels || [])
+            .filter((level) => drawLevels(
+                panel, cells, level, (row) => isLost(panel, row) ? null : row[2], edges, "level", said));
+    for (const [place, levels] of said) {
+        const [x, y] = place.split(",");
+        panel.svg.append(
+            make("text", {class: "level-name", x, y, "text-anchor": "middle"}, levels.map(plain).join(" ")));
+    }
     return height;
 };

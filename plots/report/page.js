@@ -17,7 +17,34 @@ const points = dataOf(document.getElementById("points")).map(([
     number, model, dataset, method, label, prompts, passes, samples, disturbed, conditions, doubt
 ]) => ({number, model, dataset, method, label, prompts, passes, samples, disturbed, conditions, doubt}));
 const chosen = {}; // by the filters: model, dataset, method; "" or absent: all
+const known = (x) => x !== null && x !== undefined;
 const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+// --- the address -----------------------------------------------------------------------------------------
+
+// What a reader chose stands behind the address's '#': filters, the order of a table, the mark, point, prompt and
+// token that are open, and the place. Who opens that address sees the same. What opens something can be taken
+// back by the browser's button.
+let state = new URLSearchParams();
+const restorers = []; // each shows its part of the state
+const remember = (changes, opens) => {
+    for (const [key, value] of Object.entries(changes)) {
+        if (known(value) && value !== "") state.set(key, value);
+        else state.delete(key);
+    }
+    history[opens ? "pushState" : "replaceState"](null, "", `#${state}`);
+};
+const showPlace = (id) => {
+    const element = document.getElementById(id);
+    if (element) element.scrollIntoView({block: "start", behavior: "instant"});
+};
+const restore = () => {
+    const hash = location.hash.slice(1);
+    state = new URLSearchParams(hash.includes("=") ? hash : "");
+    for (const show of restorers) show();
+    if (state.has("at")) showPlace(state.get("at"));
+};
+addEventListener("popstate", restore);
 
 // --- tips ------------------------------------------------------------------------------------------------
 
@@ -89,7 +116,14 @@ const sortBy = (table, column) => {
     const rows = [...table.tBodies[0].rows];
     const text = (row) => row.cells[column].textContent;
     table.tBodies[0].append(...rows.sort((a, b) => (up ? 1 : -1) * order(text(a), text(b))));
+    return up;
 };
+restorers.push(() => {
+    const [, name, column, up] = /^(.*)\.(\d+)\.(up|down)$/.exec(state.get("sort")) || [];
+    const table = [...document.querySelectorAll("table.rows")].find((one) => one.caption.textContent === name);
+    if (table && table.tHead.rows[0].cells[column])
+        while (sortBy(table, Number(column)) !== (up === "up")) continue;
+});
 
 // A dot for the value and a line for its interval, on the scale of the column.
 const drawSpans = (table, column) => {
@@ -123,7 +157,7 @@ const tellRow = (row, names, aloud) => {
         [
             ["on", `${point.model}, ${point.dataset}`],
             ["speedup", speedup < 0 ? null : row.cells[speedup].textContent], ...about([point]),
-            ["in doubt", point.doubt]
+            ["in doubt", point.doubt], ["click, Enter", CAN_OPEN && "its steps, prompts, tokens"]
         ],
         row.cells[Math.max(0, names.indexOf("method"))].getBoundingClientRect(), aloud);
 };
@@ -142,6 +176,14 @@ const walkRows = (table, names) => {
         rows[next].tabIndex = 0;
         rows[next].focus();
     });
+    const open = (event) => {
+        const row = event.target.closest("tr"), point = pointOf(row, names), prompt = names.indexOf("prompt");
+        event.preventDefault();
+        if (!point || String(getSelection())) return; // text that is being copied
+        openPoint(point.number, "", prompt < 0 ? "" : row.cells[prompt].textContent);
+    };
+    body.addEventListener("click", open);
+    body.addEventListener("keydown", (event) => event.key === "Enter" && open(event));
     body.addEventListener("focusin", (event) => tellRow(event.target.closest("tr"), names, true));
     body.addEventListener("focusout", hideTip);
     body.addEventListener("pointerover", (event) => tellRow(event.target.closest("tr"), names, false));
@@ -171,7 +213,11 @@ const enhance = (table) => {
     const heads = [...table.tHead.rows[0].cells], names = heads.map((head) => head.textContent);
     heads.forEach((head, column) => {
         const button = make("button", {type: "button"}, head.textContent);
-        button.addEventListener("click", () => sortBy(table, column));
+        button.addEventListener("click", () => {
+            const up = sortBy(table, column);
+            const sort = `${table.caption.textContent}.${column}.${up ? "up" : "down"}`;
+            if (table.matches(".rows")) remember({sort});
+        });
         head.replaceChildren(button);
         head.setAttribute("aria-sort", "none");
         const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]);
@@ -218,6 +264,7 @@ const filterTables = () => {
     return `${kept.length} of ${counted(points.length, "point")}`;
 };
 
+const FILTERS = ["model", "dataset", "method", "words"];
 const addFilters = () => {
     const form = make("form", {id: "filters", role: "search", "aria-label": "filters"});
     const status = make("span", {role: "status"});
@@ -228,6 +275,7 @@ const addFilters = () => {
     const add = (key, field) => {
         field.addEventListener("input", () => {
             chosen[key] = field.value;
+            remember({[key]: field.value});
             apply();
         });
         form.append(make("label", {}, key === "words" ? "find in tables" : key, field));
@@ -243,7 +291,14 @@ const addFilters = () => {
     const reset = make("button", {type: "reset"}, "show all");
     form.addEventListener("reset", () => {
         for (const key in chosen) delete chosen[key];
+        remember(Object.fromEntries(FILTERS.map((key) => [key, ""])));
         apply();
+    });
+    restorers.push(() => {
+        const differ = FILTERS.filter(
+            (key) => form.elements[key] && (chosen[key] || "") !== (state.get(key) || ""));
+        for (const key of differ) form.elements[key].value = chosen[key] = state.get(key) || "";
+        if (differ.length) apply();
     });
     form.addEventListener("submit", (event) => event.preventDefault());
     form.append(reset, status);
@@ -261,7 +316,15 @@ addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll("details.about")) details.open = true;
 });
 
-// The contents mark the section that is being read.
+// The contents mark the section that is being read, and keep the rest of the address.
+document.querySelectorAll("nav a").forEach((link) => link.addEventListener("click", (event) => {
+    event.preventDefault();
+    const at = decodeURIComponent(link.hash.slice(1));
+    remember({at}, true);
+    showPlace(at);
+    document.getElementById(at).setAttribute("tabindex", -1);
+    document.getElementById(at).focus({preventScroll: true});
+}));
 const links = new Map(
     [...document.querySelectorAll("nav a")].map((link) => [decodeURIComponent(link.hash.slice(1)), link]));
 const watch = new IntersectionObserver((entries) => {

@@ -2,9 +2,10 @@
 -- too.
 
 -- name: surface
--- The newest run with a surface of its own, or of its models.
+-- The newest run with a surface of its own, or of its models: adapters and drafts don't make them others.
 SELECT max(attempt.run_id) FROM attempt JOIN surface ON attempt_id = attempt.id JOIN model ON model.id = model_id
-WHERE attempt.run_id = ?1 OR model.hash IN (SELECT m.hash FROM point JOIN model AS m ON m.id = point.model_id WHERE run_id = ?1)
+WHERE attempt.run_id = ?1 OR model.hash IN (SELECT m.hash FROM point JOIN model AS m ON m.id = point.model_id WHERE run_id = ?1
+                                            UNION SELECT hash FROM content WHERE run_id = ?1 AND kind = 'weights')
 
 -- name: title
 -- Machine and time are those of its last start.
@@ -297,6 +298,24 @@ UNION ALL
 SELECT 'The config, ' || coalesce(config_file || ' (save it under this name, where the sources have none such)', 'as it was written') || ':', config FROM run WHERE id = ?1 AND config IS NOT NULL
 UNION ALL
 SELECT 'What the command line changed in it:', overrides FROM run WHERE id = ?1 AND overrides IS NOT NULL AND overrides NOT IN ('', '[]')
+
+-- name: inside_steps
+-- Steps of each point by their rows and the guesses that they accepted; ms: of one, the mean. The fastest points first, as a
+-- page has room for so many.
+SELECT point, rows, accepted, steps, emitted, ms FROM (
+    SELECT result.number AS point, s.rows, s.accepted, count(*) AS steps, avg(s.emitted) AS emitted,
+           avg(s.propose_ns + s.forward_ns + s.verify_ns + s.observe_ns) / 1e6 AS ms, speedup
+    FROM result JOIN sample USING (point_id) JOIN step AS s ON s.sample_id = sample.id
+    WHERE run_id = ?1 AND s.kind < 2 GROUP BY point_id, s.rows, s.accepted)
+ORDER BY speedup DESC NULLS LAST, point, rows, accepted LIMIT 8000
+
+-- name: inside_prompts
+-- Prompts of each point, means over its passes.
+SELECT number AS point, prompt, turn, tokens / steps AS S, steps, decode_ns / 1e6 AS ms, speedup FROM (
+    SELECT r.number, coalesce(prompt.name, prompt.number) || '' AS prompt, prompt.number AS place, turn, p.tokens, p.steps, p.decode_ns,
+           (base_decode_ns / base_tokens) / (p.decode_ns / p.tokens) AS speedup, r.speedup AS best
+    FROM result AS r JOIN prompt_speedup AS p USING (point_id) JOIN prompt ON prompt.id = p.prompt_id WHERE run_id = ?1)
+ORDER BY best DESC NULLS LAST, point, place, turn LIMIT 8000
 
 -- name: conditions
 -- Of each measured point, for what shows under the pointer: its model, dataset, method, label, prompts, passes, samples, how

@@ -1,5 +1,5 @@
-// Texts token by token: two methods on the same prompt, side by side. The columns of their steps are those of
-// tokens.sql; a tip has what it has no line for by its name.
+// Texts token by token: two methods on the same prompt, side by side, and why one took less time. The columns of
+// their steps are those of tokens.sql; a tip has what it has no line for by its name.
 const tokens = document.getElementById("tokens") ? dataOf(document.getElementById("tokens")) : {texts: []};
 const stepAt = Object.fromEntries((tokens.columns || []).map((name, i) => [name, i]));
 const TOLD_BY_LINES = new Set(["step", "emitted", "accepted", "source", "rank", "levels", "rejected", "margin"]);
@@ -18,7 +18,7 @@ const tokensOf = (text) => {
 const severalRuns = new Set(tokens.texts.map((text) => text.run)).size > 1;
 const keyOf = (text) => `${text.run}/${text.point}`;
 const nameOf = (text) => severalRuns ? `run ${text.run}: ${text.label}` : text.label;
-const promptOf = (text) => [text.model, text.dataset, text.prompt, text.turn].join("\n");
+const promptOf = (text) => [text.model, text.dataset, text.prompt, text.turn].join(".");
 
 // What a tip tells of a token.
 const tokenPairs = (text, token) => {
@@ -38,7 +38,8 @@ const tokenPairs = (text, token) => {
 // One of the two texts. Its tokens are one stop of the tab key: left and right go through them, up and down
 // to the first token of another step.
 class TokenSide {
-    constructor(change) {
+    constructor(change, seen) {
+        this.seen = seen; // hears which token is under the cursor; -1: none
         this.pick = make("select", {});
         this.pick.addEventListener("input", change);
         this.facts = make("p", {class: "notes"});
@@ -72,7 +73,7 @@ class TokenSide {
             `${nameOf(text)}, ${counted(this.tokens.length, "token")}. Arrow keys read them.`);
         const why = text.why ? `; its ${text.why} prompt` : "";
         this.facts.textContent = `${counted(text.tokens, "token")} in ${counted(text.steps.length, "step")}, ` +
-            `${shown(text.S)} a step, ${shown(text.ms)} ms${why}`;
+            `${mean(text.S)} a step, ${mean(text.ms)} ms${why}`;
         const count = (name) => this.tokens.filter(
             ({step, guessed}) => guessed ? step[stepAt.source] === name : name === null).length;
         this.legend.replaceChildren(
@@ -87,13 +88,21 @@ class TokenSide {
         this.leave();
         this.at = at;
         this.spans[at].classList.add("here");
+        this.seen(at);
         showTip(quoted(this.tokens[at].piece), tokenPairs(this.text, this.tokens[at]),
             this.spans[at].getClientRects()[0] || this.words.getBoundingClientRect(), aloud);
     }
 
     leave() {
         if (this.spans[this.at]) this.spans[this.at].classList.remove("here");
+        this.seen(-1);
         hideTip();
+    }
+
+    // The token at the place where the other side's cursor is.
+    mark(at) {
+        for (const span of this.words.querySelectorAll(".twin")) span.classList.remove("twin");
+        if (this.spans[at]) this.spans[at].classList.add("twin");
     }
 
     key(event) {
@@ -116,10 +125,72 @@ class TokenSide {
     }
 }
 
-// The prompt's two texts, and the place where they part.
+// Why one text took less time than the other: a token costs what a step costs, over the tokens that a step writes.
+const costOf = (text) => {
+    const n = text.steps.length,
+          sum = (name) => text.steps.reduce((all, step) => all + (step[stepAt[name]] || 0), 0);
+    return {
+        name: nameOf(text),
+        ms: text.ms / n,
+        rows: sum("rows") / n,
+        S: text.tokens / n,
+        token: text.ms / text.tokens,
+        parts: Object.fromEntries(PARTS.slice(0, 4).map(([part]) => [part, sum(part) / n]))
+    };
+};
+const times = (x) => `${x.toFixed(2)} times`;
+const whyFaster = (texts) => {
+    const [first, second] = texts.map(costOf), parts = PARTS.slice(0, 4);
+    const [fast, slow] = [first, second].sort((a, b) => a.token - b.token);
+    if (!(fast.token > 0 && slow.token > 0)) return [];
+    const gain = slow.token / fast.token, more = fast.S / slow.S, longer = fast.ms / slow.ms;
+    const pointOf = ({run, point}) =>
+        run === tokens.texts[0].run && points.find(({number}) => number === point) || {};
+    const doubts = [...new Set(texts.map((text) => pointOf(text).doubt))].filter(Boolean);
+    const change = (part) => Math.abs(fast.parts[part] - slow.parts[part]);
+    const [part] = parts.reduce((most, one) => change(one[0]) > change(most[0]) ? one : most);
+    const cells = [
+        ["tokens a step", (cost) => cost.S], ["rows a step", (cost) => cost.rows], ["ms a step", (cost) => cost.ms],
+        ...parts.map(([name, what]) => [`${name}: ${what}`, (cost) => cost.parts[name], "part"]),
+        ["ms a token", (cost) => cost.token]
+    ];
+    const verdict = gain < 1.02 ? "Both took the same time, within 2%. " :
+                                  `${fast.name} was ${times(gain)} as fast as ${slow.name} here. `;
+    const against = (of) => `${mean(of(fast))} against ${mean(of(slow))}`;
+    const ratio = (of) => {
+        const x = of(second) / of(first);
+        return x > 0.01 && x < 100 ? x.toFixed(2) : "";
+    };
+    return [
+        make("p", {}, make("b", {}, verdict),
+            `A step of it wrote ${times(more)} as many tokens (${against((cost) => cost.S)}) and took ` +
+                `${times(longer)} as long (${against((cost) => cost.ms)} ms, for ${against((cost) => cost.rows)} ` +
+                `rows; most of the difference is in the part ${part}): ${more.toFixed(2)} / ` +
+                `${longer.toFixed(2)} = ${(more / longer).toFixed(2)}.`,
+            doubts.length ? ` These times are in doubt: ${doubts.join("; ")}.` : ""),
+        make("div", {class: "scroll"},
+            make("table", {}, make("caption", {}, "what a token cost"),
+                make("thead", {},
+                    make("tr", {}, ...["", first.name, second.name, "second over first"].map(
+                        (name, i) => make("th", {scope: "col", ...(i ? {class: "n"} : {})}, name)))),
+                make("tbody", {},
+                    ...cells.map(
+                        ([name, of, kind]) => make("tr", {class: kind || ""}, make("th", {scope: "row"}, name),
+                            ...[mean(of(first)), mean(of(second)), ratio(of)].map(
+                                (x) => make("td", {class: "n"}, x)))))))
+    ];
+};
+
+// The prompt's two texts, the place where they part, and why one was faster. showText opens the text of a point.
+let showText = () => false;
+const hasText = (point, prompt) => tokens.texts.some((text) => text.point === point && text.prompt === prompt);
 const tokenView = () => {
-    const prompt = make("select", {}), parting = make("p", {class: "notes", role: "status"});
-    const sides = [0, 1].map(() => new TokenSide(() => fill()));
+    const prompt = make("select", {}), parting = make("p", {class: "notes", role: "status"}),
+          why = make("div", {class: "why-faster"});
+    const sides = [0, 1].map((i) => new TokenSide(() => fill(true), (at) => {
+        sides[1 - i].mark(at);
+        if (at >= 0) remember({token: `${"ab"[i]}.${at}`});
+    }));
     const jump = make("button", {type: "button"}, "go there");
     const shownTexts = () => tokens.texts.filter(
         (text) => ["model", "dataset"].every((key) => !chosen[key] || text[key] === chosen[key]));
@@ -132,7 +203,7 @@ const tokenView = () => {
             if ((a[i] || {}).piece !== (b[i] || {}).piece) return i;
         return -1;
     };
-    const fill = () => {
+    const fill = (asked) => {
         for (const side of sides)
             side.show(here().find((text) => keyOf(text) === side.pick.value) || here()[0]);
         const at = partsAt();
@@ -142,18 +213,21 @@ const tokenView = () => {
                                              sides.map((side) => side.tokens[at] ? quoted(side.tokens[at].piece) : "the end")
                                                  .join(" and ")}. `,
             ...(at < 0 ? [] : [jump]));
+        why.replaceChildren(...(sides[0].text === sides[1].text ? [] : whyFaster(sides.map((side) => side.text))));
+        const [a, b] = sides.map((side) => side.pick.value);
+        if (asked) remember({prompt: prompt.value, a, b, token: "", at: "Token-by-token"});
     };
     // The methods of a prompt: those that were chosen before, or the fastest, and the same of another run or the next.
-    const choose = () => {
+    const choose = (wanted) => {
         sides.forEach((side, i) => {
-            const before = side.pick.value, texts = here();
+            const before = (wanted || [])[i] || side.pick.value, texts = here();
             side.pick.replaceChildren(
                 ...texts.map((text) => make("option", {value: keyOf(text)}, nameOf(text))));
             const kept = texts.some((text) => keyOf(text) === before);
             const twin = texts.find((text) => text.run !== texts[0].run && text.label === texts[0].label);
             side.pick.value = kept ? before : keyOf(i && twin || texts[Math.min(i, texts.length - 1)]);
         });
-        fill();
+        fill(false);
     };
     const list = () => {
         const before = prompt.value, groups = new Map();
@@ -172,15 +246,42 @@ const tokenView = () => {
         if (groups.has(before)) prompt.value = before;
         choose();
     };
-    prompt.addEventListener("input", choose);
+    prompt.addEventListener("input", () => {
+        choose();
+        fill(true);
+    });
     jump.addEventListener("click", () => {
         sides[0].words.focus();
         sides[0].go(partsAt(), true);
     });
     document.addEventListener("filtered", list);
     const view = make("div", {class: "tokens"}, make("label", {}, "prompt", prompt),
-        make("div", {class: "panels"}, ...sides.map((side) => side.element)), parting);
+        make("div", {class: "panels"}, ...sides.map((side) => side.element)), parting, why);
     document.getElementById("tokens").after(view);
     list();
+
+    // Beside it stands its baseline, or the fastest other.
+    showText = (point, name, turn) => {
+        const text = tokens.texts.find((one) => one.point === point && one.prompt === name && one.turn === turn) ||
+            tokens.texts.find((one) => one.point === point && one.prompt === name);
+        if (!text) return false;
+        prompt.value = promptOf(text);
+        const others = here().filter((other) => other !== text),
+              other = others.find((one) => one.method === "autoregressive") || others[0] || text;
+        choose([keyOf(text), keyOf(other)]);
+        const [a, b] = [keyOf(text), keyOf(other)];
+        remember({prompt: prompt.value, a, b, token: "", at: "Token-by-token"}, true);
+        showPlace("Token-by-token");
+        sides[0].words.focus({preventScroll: true});
+        return true;
+    };
+    restorers.push(() => {
+        if (state.has("prompt")) prompt.value = state.get("prompt");
+        if (!here().length) return list();
+        choose([state.get("a"), state.get("b")]);
+        const [, letter, at] = /^([ab])\.(\d+)$/.exec(state.get("token")) || [];
+        const side = sides["ab".indexOf(letter)];
+        if (letter) requestAnimationFrame(() => side.go(Number(at), false)); // scrolling hides tips
+    });
 };
 if (tokens.texts.length) tokenView();

@@ -90,7 +90,9 @@ static void titles_tell_panels_apart(void **state) {
     expect_in_script(folder, "exit-layer", "array panel[2] = ['compression rate', 'speedup']");
     CHILD_OUTPACE(&c, folder, 0, "plot", "slowdown", "--run", "2", "--db", "titles.db");
     child_release(&c);
-    expect_in_script(folder, "slowdown", "array panel[2] = ['context 25', 'context 500']");
+    expect_in_script(
+        folder, "slowdown",
+        "array panel[6] = ['measured, context 25', 'priced, context 25', 'priced / measured, context 25', 'measured");
 }
 
 // --- files -----------------------------------------------------------------------------------------------

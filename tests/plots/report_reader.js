@@ -141,7 +141,7 @@ const chartsByKeys = async () => {
 // Texts token by token: each side's tokens are its text, keys go through them and through steps, a tip has the
 // step's times, and two methods are of one prompt.
 const tokensByKeys = async () => {
-    const view = all(".tokens")[0];
+    const view = all("#Token-by-token .tokens")[0];
     if (!view) return check(!tokens.texts.length, "no view of the texts' tokens");
     const [prompt, ...picks] = all("select", view), words = all(".words", view);
     same(words.length, 2, "texts side by side");
@@ -159,6 +159,10 @@ const tokensByKeys = async () => {
     for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "ArrowUp", "End", "Home"]) press(side, key);
     same(all(".here", side).length, 1, "tokens under the cursor");
     same(all(".here", side)[0], side.firstChild, "the token after Home");
+    same(all(".twin", words[1])[0], words[1].firstChild, "the same token on the other side");
+    if (picks[0].value !== picks[1].value)
+        for (const word of ["times as fast", "tokens a step", "forward", "ms a token"])
+            check(all(".why-faster", view)[0].textContent.includes(word), `why one was faster, without ${word}`);
     for (const word of ["step", "1 of", "written by", "forward", "ms"])
         check(tipText().includes(word), `a token's tip without ${word}: ${tipText()}`);
     check(!/NaN|undefined|null/.test(tipText()), `a token's tip: ${tipText()}`);
@@ -168,6 +172,47 @@ const tokensByKeys = async () => {
     check(tipText().length > 5, "no tip of a token by the pointer");
     side.dispatchEvent(new PointerEvent("pointerleave"));
     check(view.textContent.includes("the same, token for token"), "texts that don't part");
+};
+
+// From a mark to the steps of its point, to its prompts, to their tokens; the address opens all of that again.
+const opens = async () => {
+    const svg = all("#speedup svg.plot").find((one) => !one.closest("[hidden]")), shownIn = (id) => all(`#${id} .tokens`)[0];
+    if (!svg || !inside.steps.rows.length) return;
+    svg.scrollIntoView();
+    await wait(100);
+    svg.focus();
+    press(svg, "Home");
+    press(svg, "Enter");
+    const [pick] = all("select", shownIn("Steps-and-prompts")), number = Number(pick.value);
+    check(number > 0, "Enter on a bar opens no point");
+    same(all(".chosen", svg).length, 1, "marks that stay");
+    const tables = all(".scroll.inside table");
+    same(tables.map((table) => table.caption.textContent), ["its steps", "its prompts"], "tables of a point");
+    const sum = all("tbody tr", tables[0]).reduce((n, row) => n + parseInt(row.cells[1].textContent, 10), 0);
+    const {columns, rows} = inside.steps, at = (name) => columns.indexOf(name);
+    same(sum, rows.filter((row) => row[at("point")] === number).reduce((n, row) => n + row[at("steps")], 0), "steps of a point");
+    const button = all("td button", tables[1])[0];
+    if (button) {
+        button.click();
+        same(all("select", shownIn("Token-by-token"))[1].value.split("/")[1], String(number), "the method of the tokens");
+        press(all(".words")[0], "End");
+    }
+    const address = location.hash, place = pick.value;
+    openPoint(null, 7);
+    check(all(".scroll.inside table")[0].caption.textContent === "points and their steps", "steps of as many rows");
+    check(location.hash.includes("rows=7"), "the address without the rows");
+    all("#filters select, #filters input").forEach((field) => {
+        field.value = field.options ? field.options[field.options.length - 1].value : "a";
+        field.dispatchEvent(new Event("input", {bubbles: true}));
+    });
+    location.hash = address;
+    await wait(100);
+    same(pick.value, place, "the point of an address");
+    check(all("#filters select, #filters input").every((field) => !field.value), "filters of an address that has none");
+    if (button) same(all(".words")[0].lastChild.className.includes("here"), true, "the token of an address");
+    location.hash = "#Verdict";
+    await wait(100);
+    same(pick.value, "", "a point that no address names");
 };
 
 // The surface's cells have the least time that the machine allows.
@@ -208,6 +253,7 @@ const structure = () => {
     await chartsByKeys();
     floors();
     await tokensByKeys();
+    await opens();
     const width = document.documentElement.scrollWidth;
     check(width <= innerWidth, `the page is ${width} pixels wide, its window ${innerWidth}`);
     for (const fault of faults) console.log(`fault: ${fault}`);

@@ -211,7 +211,8 @@ static void html(void **state) {
     holds(page, "default-src 'none'");
     assert_int_equal(count(page, "<figure"), figure_count - 3); // all but those over temperature and batches
     assert_int_equal(count(page, "</figure>"), figure_count - 3);
-    assert_int_equal(count(page, "<script"), figure_count - 3 + 3); // the points, the colours, the program
+    assert_int_equal(count(page, "<script"),
+                     figure_count - 3 + 4); // the points, their steps, the colours, the program
     assert_int_equal(count(page, "<table"), count(page, "</table>"));
     assert_int_equal(count(page, "<table"), count(page, "<caption>"));
     assert_int_equal(count(page, "<section"), count(page, "</section>"));
@@ -240,6 +241,11 @@ static void html(void **state) {
     holds(page, "NOT lossless here: 1 other setting, which is left out.");
     holds(page, "a warning &lt;b&gt;");
     holds(page, "another model: small");
+    holds(
+        page,
+        "{\"columns\":[\"point\",\"rows\",\"accepted\",\"steps\",\"emitted\",\"ms\"],\"rows\":[["); // what a point opens
+    holds(page,
+          "{\"columns\":[\"point\",\"prompt\",\"turn\",\"S\",\"steps\",\"ms\",\"speedup\"],\"rows\":[[");
     holds(page, "<td>(3) &lt;i&gt;");
     holds(page, "0.90 [0.80, 1.00]");
     holds(page, "41 rows are more than the 32 of max_rows");
@@ -269,8 +275,11 @@ static void html_alone(void **state) {
     holds(
         page,
         "\"columns\":[\"x\",\"y\",\"value\",\"label_x\",\"label_y\",\"low\",\"high\",\"floor\",\"ms\",\"n\","
-        "\"doubtful\"]");
+        "\"doubtful\",\"step_rows\"]");
     holds(page, "[6,1,1.635,7,2,1.6023,1.6841,1.12,");
+    // The same as priced, and the price over it.
+    holds(page, "priced by a machine fitted to the steps of the other contexts");
+    holds(page, "\"title\":\"priced / measured, batch: small\"");
     // Its axes and lines are those of the figure that 'outpace plot contexts' draws.
     char *chart = strstr(page, "<figure id=\"contexts\"");
     assert_non_null(chart);

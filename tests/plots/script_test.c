@@ -208,7 +208,8 @@ static int check_line(const char *svg, double x, double y, double u, double v) {
         double a, b, value;
         const char *text = strstr(at, "<text>");
         if (!text || sscanf(at, "<g transform=\"translate(%lf,%lf)", &a, &b) != 2) continue;
-        if (sscanf(text, "<text>%lf", &value) != 1 || text[7] != '.' || !strstr(at, "text-anchor=\"middle\""))
+        if (sscanf(text, "<text>%lf", &value) != 1 || text[7] != '.' || text[9] == '<' || // a level's own
+            !strstr(at, "text-anchor=\"middle\""))
             continue;
         numbers++;
         if (meets(x, y, u, v, a, b - 3.5))

@@ -60,6 +60,14 @@ static void grid_and_parts(void **state) {
     snprintf(counts, sizeof counts, " %d/%d  %7d", shapes, shapes, timings);
     if (!strstr(text_get(&c.out), counts)) fail_msg("wanted '%s', got '%s'", counts, text_get(&c.out));
     child_release(&c);
+    // Prices of the same steps stand beside them, by a machine that is named.
+    CHILD_OUTPACE(&c, f, 0, "plot", "slowdown", "--run", "1", "--on", "h100-measured", "--db", "s.db",
+                  "--footer", "-o", "-");
+    for (const char *const *word =
+             (const char *const[]){">measured, ", ">priced, ", ">priced / measured, ", "priced for ", NULL};
+         *word; word++)
+        if (!strstr(text_get(&c.out), *word)) fail_msg("the figure lacks '%s'", *word);
+    child_release(&c);
 }
 
 // A tree of k chains has one root.
@@ -369,9 +377,9 @@ static void priced(void **state) {
     CHILD_OUTPACE(&c, f, 2, "plot", "slowdown", "--on", "h100-measured");
     assert_non_null(strstr(text_get(&c.err), "--on goes with --shape"));
     child_release(&c);
-    CHILD_OUTPACE(&c, f, 2, "plot", "slowdown", "--on", "h100-measured", "--shape", "llama2-7b", "--run",
-                  "1");
-    assert_non_null(strstr(text_get(&c.err), "draws no run: leave out --run"));
+    CHILD_OUTPACE(&c, f, 2, "plot", "slowdown", "--on", "h100-measured", "--shape", "llama2-7b", "--model",
+                  "x");
+    assert_non_null(strstr(text_get(&c.err), "draws no run: leave out what"));
     child_release(&c);
 }
 
