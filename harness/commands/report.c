@@ -105,9 +105,10 @@ const Command command_report = {
     .lesson =
         "HTML is one file that loads nothing: open it, or send it. Its tables sort, filters choose models,\n"
         "datasets and methods, and every mark of a figure shows its numbers, n, interval and conditions\n"
-        "under the pointer and by the arrow keys. It needs no gnuplot. Markdown and LaTeX have figures by\n"
-        "gnuplot, each with its data and script, in a folder next to them: demo.md has demo-figures. A file\n"
-        "that 'report' did not write is not replaced without --force.\n"
+        "under the pointer and by the arrow keys; a click, or Enter, opens its point: steps, prompts,\n"
+        "tokens. The address keeps what is open, and is a link to it. It needs no gnuplot. Markdown and\n"
+        "LaTeX have figures by gnuplot, each with its data and script, in a folder next to them: demo.md\n"
+        "has demo-figures. A file that 'report' did not write is not replaced without --force.\n"
         "\n"
         "With a second run the page also compares the two ('outpace compare'): the ratio of speedups with\n"
         "its interval, 'no difference' where that is within 2%, and the texts of both token by token.\n"

@@ -146,7 +146,8 @@ const whyFaster = (texts) => {
     const gain = slow.token / fast.token, more = fast.S / slow.S, longer = fast.ms / slow.ms;
     const pointOf = ({run, point}) =>
         run === tokens.texts[0].run && points.find(({number}) => number === point) || {};
-    const doubts = [...new Set(texts.map((text) => pointOf(text).doubt))].filter(Boolean);
+    const doubts = texts.filter((text) => pointOf(text).doubt)
+                       .map((text) => `${nameOf(text)}: ${pointOf(text).doubt}`);
     const change = (part) => Math.abs(fast.parts[part] - slow.parts[part]);
     const [part] = parts.reduce((most, one) => change(one[0]) > change(most[0]) ? one : most);
     const cells = [
@@ -163,7 +164,7 @@ const whyFaster = (texts) => {
     };
     return [
         make("p", {}, make("b", {}, verdict),
-            `A step of it wrote ${times(more)} as many tokens (${against((cost) => cost.S)}) and took ` +
+            `A step of ${fast.name} wrote ${times(more)} as many tokens (${against((cost) => cost.S)}) and took ` +
                 `${times(longer)} as long (${against((cost) => cost.ms)} ms, for ${against((cost) => cost.rows)} ` +
                 `rows; most of the difference is in the part ${part}): ${more.toFixed(2)} / ` +
                 `${longer.toFixed(2)} = ${(more / longer).toFixed(2)}.`,

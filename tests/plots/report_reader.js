@@ -161,7 +161,7 @@ const tokensByKeys = async () => {
     same(all(".here", side)[0], side.firstChild, "the token after Home");
     same(all(".twin", words[1])[0], words[1].firstChild, "the same token on the other side");
     if (picks[0].value !== picks[1].value)
-        for (const word of ["times as fast", "tokens a step", "forward", "ms a token"])
+        for (const word of ["A step of", "tokens a step", "forward", "ms a token"])
             check(all(".why-faster", view)[0].textContent.includes(word), `why one was faster, without ${word}`);
     for (const word of ["step", "1 of", "written by", "forward", "ms"])
         check(tipText().includes(word), `a token's tip without ${word}: ${tipText()}`);
