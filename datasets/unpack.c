@@ -31,10 +31,6 @@ typedef struct Expansion {
     size_t size, capacity;
 } Expansion;
 
-static void unpack_check(const Expansion *x) {
-    assert(x->size < x->capacity && x->stream.avail_out <= CHUNK); // one byte is left for a NUL
-}
-
 static bool expand_chunk(Expansion *x, const char *file, size_t most, int *status, Error *e) {
     if (x->size > most)
         return error_input(e, "'%s' unpacks to more than %zu bytes: unpack it yourself if you trust it", file,
@@ -44,8 +40,8 @@ static bool expand_chunk(Expansion *x, const char *file, size_t most, int *statu
     x->stream.avail_out = CHUNK;
     *status = inflate(&x->stream, Z_NO_FLUSH);
     x->size += CHUNK - x->stream.avail_out;
-    unpack_check(x);
-    assert(*status != Z_MEM_ERROR); // take_memory never fails
+    assert(x->size < x->capacity && x->stream.avail_out <= CHUNK); // one byte is left for a NUL
+    assert(*status != Z_MEM_ERROR);                                // take_memory never fails
     if (*status == Z_BUF_ERROR) return error_input(e, "'%s' is cut short: fetch it again", file);
     if (*status == Z_OK && x->stream.avail_in == 0 && x->stream.avail_out > 0)
         return error_input(e, "'%s' is cut short: fetch it again", file);

@@ -15,9 +15,8 @@ typedef struct TallyPair {
     double accepted, drafted;             // tokens; drafted: the longest chain of each step; NAN: unknown
 } TallyPair;
 
-// Samples of prompts and passes: structs that begin with `int prompt, pass`. Orders them for qsort and bsearch;
-// finds where each prompt's begin in a sorted list, in `starts`, and where the last one's end, and returns the
-// number of prompts.
+// Of structs that begin with `int prompt, pass`: their order, for qsort and bsearch; and where each prompt's
+// begin in a sorted list, in `starts`, and where the last one's end. Returns the number of prompts.
 int sample_order(const void *a, const void *b);
 int sample_prompts(const void *samples, size_t count, size_t size, size_t *starts);
 

@@ -246,10 +246,6 @@ static void method_text(const Run *r, Text *out) {
     args_write(info->params, info->param_count, r->method.values, out);
 }
 
-static void print_ids(const DecodeResult *d) {
-    for (int i = 0; i < d->tokens; i++) printf("%s%d", i ? "," : "", d->ids[i]);
-}
-
 static void print_memory(const char *what, const EngineMemory *m) {
     const double gigabyte = 1e-9;
     fprintf(stderr, "%-9s weights %.3f GB, cache %.3f GB, step %.3f GB\n", what,
@@ -361,7 +357,8 @@ static bool print_json(const Run *r, Error *e) {
 }
 
 static bool report(Run *r, int *code, Error *e) {
-    if (!r->o->json && !r->models.target.tokenizer) print_ids(&r->result);
+    if (!r->o->json && !r->models.target.tokenizer)
+        for (int i = 0; i < r->result.tokens; i++) printf("%s%d", i ? "," : "", r->result.ids[i]);
     if (r->out.colour && r->out.steps) fputs(PLAIN, stdout);
     if (!r->o->json) puts("");
     if (r->o->steps)

@@ -1,5 +1,6 @@
 // Reading a training file. Every key is a row: its type, the offset of its value, its limits, and whether
-// it's required. A preset is written into the YAML tree before it's read, so it passes the same checks. Invariant of a file: every entry of `files` has a domain.
+// it's required. A preset is written into the YAML tree before it's read, so it passes the same checks.
+// Invariant of a file: every entry of `files` has a domain.
 #include "harness/train/train.h"
 
 #include "engine/base/system.h"
