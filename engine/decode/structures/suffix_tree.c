@@ -475,9 +475,9 @@ int suffix_tree_count(const SuffixTree *t, const int *tokens, int count) {
 // A token that may be next: the last one before the point.
 typedef struct Choice {
     Point at;
-    int parent;          // in the draft
-    double share, above; // its own, and that of the place where it is a child
-    int number;          // in order of entry
+    int parent;         // in the draft
+    float share, above; // its own, and that of the place where it is a child
+    int number;         // in order of entry; a sibling has that of the one before it
 } Choice;
 
 // A heap of them: the largest share first, the earliest of equals.
@@ -499,7 +499,6 @@ static void swap(Choice *a, Choice *b) {
 static void push(Choices *c, Choice choice) {
     int i = c->count++;
     assert(c->count <= (int)(sizeof c->heap / sizeof *c->heap));
-    choice.number = c->entered++;
     c->heap[i] = choice;
     for (; i && is_before(&c->heap[i], &c->heap[(i - 1) / 2]); i = (i - 1) / 2)
         swap(&c->heap[i], &c->heap[(i - 1) / 2]);
@@ -516,38 +515,46 @@ static Choice pop(Choices *c) {
     return best;
 }
 
-// Enters a child if its share is large enough; its later siblings have no larger one. `above`: its parent's.
-static void push_child(const SuffixTree *t, Choices *c, int child, int parent, double above, double least) {
+// Enters a child if its share is large enough; its later siblings have no larger one. `as`: what it has in
+// common with them. Floats, divided first in a chain and last in a tree: rounded as in the authors' program,
+// since a rounding decides between drafts of equal scores.
+static void push_child(const SuffixTree *t, Choices *c, int child, Choice as, const SuffixRule *rule) {
     if (child == NONE) return;
     const SuffixNode *n = &t->nodes[child];
-    double share = above * n->count / t->nodes[n->parent].count;
-    if (share >= least) push(c, (Choice){.at = {child, 1}, .parent = parent, .share = share, .above = above});
+    float count = (float)n->count, all = (float)t->nodes[n->parent].count;
+    as.at = (Point){child, 1};
+    as.share = rule->tree ? as.above * count / all : as.above * (count / all);
+    if (as.share >= (float)rule->least) push(c, as);
 }
 
 // Enters the likeliest token behind a point.
-static void push_next(const SuffixTree *t, Choices *c, Point p, int parent, double share, double least) {
-    const SuffixNode *n = &t->nodes[p.node];
-    if (p.used == length_of(t, p.node)) push_child(t, c, n->first, parent, share, least);
-    else push(c, (Choice){.at = {p.node, p.used + 1}, .parent = parent, .share = share});
+static void push_next(const SuffixTree *t, Choices *c, Point p, int parent, float share,
+                      const SuffixRule *rule) {
+    Choice next = {.at = {p.node, p.used + 1}, .parent = parent, .share = share, .above = share};
+    next.number = c->entered++;
+    if (p.used == length_of(t, p.node)) push_child(t, c, t->nodes[p.node].first, next, rule);
+    else push(c, next);
 }
 
-// A sibling enters when the one before it is taken.
+// A sibling enters when the one before it is taken, and in its place: among equals, the tokens behind a point
+// come before those behind a later one.
 static void draft_from(const SuffixTree *t, Point p, int most, const SuffixRule *rule, SuffixDraft *out) {
     Choices c;
     c.count = c.entered = 0;
+    float score = 0;
     out->count = 0;
-    out->score = 0;
-    push_next(t, &c, p, NONE, 1, rule->least);
+    push_next(t, &c, p, NONE, 1, rule);
     while (c.count && out->count < most) {
         Choice best = pop(&c);
         const SuffixNode *n = &t->nodes[best.at.node];
         int i = out->count++;
         out->token[i] = token_at(t, n->start + best.at.used - 1);
         out->parent[i] = best.parent;
-        out->score += best.share;
-        push_next(t, &c, best.at, i, best.share, rule->least);
-        if (rule->tree && best.at.used == 1) push_child(t, &c, n->next, best.parent, best.above, rule->least);
+        score += best.share;
+        push_next(t, &c, best.at, i, best.share, rule);
+        if (rule->tree && best.at.used == 1) push_child(t, &c, n->next, best, rule);
     }
+    out->score = score;
 }
 
 // From the longest match to the shortest, until none can be better: a draft's score is its tokens at most. If

@@ -82,39 +82,47 @@ static int trie_find(const Trie *t, const int *tokens, int count) {
 
 typedef struct {
     int above, place, parent; // the place-th child of a node
-    double from, share;       // the node's, and its own
+    int order;                // of entry: of equals, the first is taken, and then its siblings
+    float from, share;        // the node's, and its own
     bool taken;
 } TrieChoice;
 
-static void trie_enter(const Trie *t, TrieChoice *list, int *count, int above, int place, int parent,
-                       double from, double least) {
-    const TrieNode *n = &t->nodes[above];
-    if (place >= n->children) return;
-    double share = from * t->nodes[n->child[place]].count / n->count;
-    if (n->children == 1 && t->nodes[n->child[0]].count == n->count) share = from; // not rounded
-    if (share >= least) list[(*count)++] = (TrieChoice){above, place, parent, from, share, false};
+static void trie_enter(const Trie *t, TrieChoice *list, int *count, TrieChoice c, const SuffixRule *rule) {
+    const TrieNode *n = &t->nodes[c.above];
+    if (c.place >= n->children) return;
+    float part = (float)t->nodes[n->child[c.place]].count, all = (float)n->count;
+    c.share = rule->tree ? c.from * part / all : c.from * (part / all);
+    c.taken = false;
+    if (n->children == 1 && t->nodes[n->child[0]].count == n->count) c.share = c.from; // not rounded
+    if (c.share >= (float)rule->least) list[(*count)++] = c;
+}
+
+static bool trie_before(const TrieChoice *a, const TrieChoice *b) {
+    return a->share > b->share || (!(a->share < b->share) && a->order < b->order);
 }
 
 static void trie_draft_from(const Trie *t, int node, int most, const SuffixRule *rule, SuffixDraft *out) {
     static TrieChoice list[4 * SUFFIX_DRAFT_MOST];
-    int entered = 0;
+    int entered = 0, order = 0;
+    float score = 0;
     out->count = 0;
-    out->score = 0;
-    trie_enter(t, list, &entered, node, 0, -1, 1, rule->least);
+    trie_enter(t, list, &entered, (TrieChoice){.above = node, .parent = -1, .from = 1}, rule);
     while (out->count < most) {
         TrieChoice *best = NULL;
         for (int i = 0; i < entered; i++)
-            if (!list[i].taken && (!best || list[i].share > best->share)) best = &list[i];
+            if (!list[i].taken && (!best || trie_before(&list[i], best))) best = &list[i];
         if (!best) break;
         best->taken = true;
         int i = out->count++, child = t->nodes[best->above].child[best->place];
         out->token[i] = t->nodes[best->above].token[best->place];
         out->parent[i] = best->parent;
-        out->score += best->share;
-        TrieChoice b = *best;
-        trie_enter(t, list, &entered, child, 0, i, b.share, rule->least);
-        if (rule->tree) trie_enter(t, list, &entered, b.above, b.place + 1, b.parent, b.from, rule->least);
+        score += best->share;
+        TrieChoice next = *best, below = {child, 0, i, ++order, best->share, 0, false};
+        next.place++;
+        trie_enter(t, list, &entered, below, rule);
+        if (rule->tree) trie_enter(t, list, &entered, next, rule);
     }
+    out->score = score;
 }
 
 static void trie_draft(const Trie *t, const int *context, int count, const SuffixRule *rule,
