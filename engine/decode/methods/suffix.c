@@ -3,6 +3,10 @@
 // outputs of earlier prompts and of this one, if the method is warm. The draft with the higher expected
 // number of right tokens is tried, the local one of equals.
 //
+// SAM-Decoding (Hu et al.) copies instead: the tokens behind the first place where the text's end occurs
+// (pick=first), or behind the first place with room for a whole draft, of a shorter end if need be
+// (pick=room). The root isn't copied, since their text doesn't have it yet.
+//
 // Invariant between steps: `local` holds one text, all of the sequence; `global` ends with the output.
 #include "engine/decode/methods/methods.h"
 
@@ -11,6 +15,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 typedef struct SuffixParams {
     int depth, draft;
@@ -20,8 +25,8 @@ typedef struct SuffixParams {
     int pick, bias;
 } SuffixParams;
 
-enum { PICK_SCORE, PICK_MATCH };
-static const char *const PICKS[] = {"score", "match", NULL};
+enum { PICK_SCORE, PICK_MATCH, PICK_FIRST, PICK_ROOM };
+static const char *const PICKS[] = {"score", "match", "first", "room", NULL};
 
 #define AT(name) offsetof(SuffixParams, name)
 static const Arg PARAMS[] = {
@@ -37,7 +42,7 @@ static const Arg PARAMS[] = {
     {"tokens", ARG_INT, AT(tokens), 1, 1 << 30, "1000000",
      .help = "tokens of outputs kept (about 130 bytes each)"},
     {"pick", ARG_CHOICE, AT(pick), .fallback = "score", .choices = PICKS,
-     .help = "the draft of the highest score, or after the longest match (SAM-Decoding)"},
+     .help = "the best score; the longest match; its first place, or one with room behind it (SAM-Decoding)"},
     {"bias", ARG_INT, AT(bias), 0, SUFFIX_TREE_DEEPEST, "5",
      .help = "pick=match: a match in earlier outputs counts so much less"},
 };
@@ -48,7 +53,7 @@ static const char *const SOURCES[] = {"local", "global"};
 typedef struct Suffix {
     SuffixRule rule;
     bool warm, looked; // looked: the drafts are those of the open step
-    int bias;
+    int pick, bias;
     size_t requests, tokens;
     SuffixTree local, global;
     size_t dropped, dropped_tokens; // outputs, since the method was opened
@@ -64,10 +69,16 @@ static void suffix_close(void *self) {
 }
 
 static void *suffix_open(const MethodEnv *env, const void *values, Error *e) {
-    (void)env, (void)e;
+    (void)env;
     const SuffixParams *p = values;
+    if (p->pick >= PICK_FIRST && (p->warm || p->tree)) {
+        error_input(e, "pick=%s copies from this text, in a chain: 'warm' and 'tree' must be off",
+                    PICKS[p->pick]);
+        return NULL;
+    }
     Suffix *s = mem_new(1, sizeof *s);
     s->rule = (SuffixRule){p->draft, p->factor, p->offset, p->least, p->tree, p->pick == PICK_MATCH};
+    s->pick = p->pick;
     s->bias = p->bias;
     s->warm = p->warm;
     s->requests = (size_t)p->requests;
@@ -131,14 +142,41 @@ static int pick(const Suffix *s) {
     return match_of(s, LOCAL) >= match_of(s, GLOBAL) ? LOCAL : GLOBAL;
 }
 
+// Where the text's last n tokens first end; before its own end, if they occur there.
+static int first_end(const SuffixTree *t, int n) {
+    const int *end = t->text + t->text_count - n;
+    int at = 0;
+    while (memcmp(t->text + at, end, (size_t)n * sizeof *end) != 0) at++;
+    return at + n;
+}
+
+static void copy(Suffix *s, SuffixDraft *out) {
+    const SuffixTree *t = &s->local;
+    int known = (int)t->text_count - 1, match = t->known_ends < known ? t->known_ends : known, n = match;
+    *out = (SuffixDraft){.match = match};
+    if (match == 0) return;
+    double wanted = floor(match * s->rule.factor + s->rule.offset + 1e-6);
+    int most = wanted < 0 ? 0 : wanted < s->rule.most ? (int)wanted : s->rule.most, from = first_end(t, n);
+    while (s->pick == PICK_ROOM && n > 1 && known - from <= s->rule.most) from = first_end(t, --n);
+    for (; out->count < most && from < known; out->count++) {
+        out->token[out->count] = t->text[from++];
+        out->parent[out->count] = out->count - 1;
+    }
+    out->score = out->count;
+}
+
 static void draft(Suffix *s) {
     const SuffixTree *l = &s->local;
     if (s->looked) return;
+    s->looked = true;
+    if (s->pick >= PICK_FIRST) {
+        copy(s, &s->drafts[LOCAL]);
+        return;
+    }
     int most = l->depth, have = (int)l->text_count, count = have < most ? have : most;
     const int *context = l->text + have - count;
     suffix_tree_draft(l, context, count, &s->rule, &s->drafts[LOCAL]);
     if (s->warm) suffix_tree_draft(&s->global, context, count, &s->rule, &s->drafts[GLOBAL]);
-    s->looked = true;
 }
 
 static void suffix_look(void *self, Outlook *out) {
