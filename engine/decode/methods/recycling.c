@@ -59,6 +59,7 @@ typedef struct Recycling {
     int *matrix;                // (vocab, k)
     int nodes[TREE_MAX_NODES];  // of the last step, whose choices are asked for
     int tokens[TREE_MAX_NODES]; // theirs
+    bool proposed;              // into the open step
     int learnt;                 // how many of them wait to become rows (end_step)
     int *choices;               // (TREE_MAX_NODES, k)
     float *logits;              // of the choices
@@ -215,6 +216,7 @@ static bool recycling_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Recycling *r = self;
     int root = tree_row(tree);
+    r->proposed = true;
     end_step(r, false);
     for (int i = 0; i < r->tree.count; i++) {
         const RankNode *n = &r->tree.nodes[i];
@@ -248,8 +250,12 @@ static int choose_nodes(Recycling *r, const Verdict *verdict) {
     return count;
 }
 
+// In a mix that let it rest, the step has none of its nodes, and the step in front still waits.
 static bool recycling_observe(void *self, const Observation *seen, Error *e) {
     Recycling *r = self;
+    end_step(r, false);
+    for (int i = 0; !r->proposed && i < r->tree.count; i++) r->tree.placed[i] = TREE_NONE;
+    r->proposed = false;
     return ask(r, choose_nodes(r, seen->verdict), e);
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/decode/decode.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { CONTEXT = 60, TOKENS = 30, MOST_VOCAB = 12, MOST_WANTED = 4096, NONE = -1 };
@@ -262,10 +263,52 @@ static void published_trees(void **state) {
     }
 }
 
+// In a mix whose switch leaves it out, it learns from the others' steps, the last one later.
+static void on_others_step(void *state, const StepReport *r) {
+    Watch *w = state;
+    const Tree *t = &w->target.tree;
+    (void)r;
+    for (int token = 0; token < w->vocab; token++)
+        if (w->matrix[token][0] != NONE) w->before[token][0] = 0;
+    for (int i = 0; i < t->count; i++) w->matrix[t->token[i]][0] = 0;
+}
+
+static void learns_at_rest(void **state) {
+    (void)state;
+    Watch w = {.vocab = MOST_VOCAB};
+    Method m;
+    Error e = {0};
+    NullSetup setup = {.vocab = MOST_VOCAB, .context = CONTEXT};
+    MethodEnv env = {.target = &w.target, .sampling = {.top_p = 1}};
+    Random r = test_random(88);
+    char want[80];
+    Text got = {0};
+    null_session_open(&w.target, &setup);
+    if (!method_open(&m, "mix:suffix+recycling(fill=nothing),switch=match,threshold=0", &env, &e))
+        fail_msg("%s", e.text);
+    DecodeOptions o = {.max_tokens = TOKENS, .sampling = {.temperature = 3, .top_p = 1}, .merge = true};
+    o.clock = still_clock();
+    watched_prompt(&w.text, 5, MOST_VOCAB, &r);
+    forget(&w);
+    memcpy(w.before, w.matrix, sizeof w.before);
+    DecodeResult out = watched_decode(&w.text, on_others_step, &w.target, &m, &o);
+    int known = 0;
+    for (int i = 0; i < w.vocab; i++) known += w.before[i][0] != NONE;
+    assert_true(known > 2);
+    snprintf(want, sizeof want, "recycling: rows of %d of %d tokens, ", known, MOST_VOCAB);
+    m.info->state(m.self, &got);
+    if (!strstr(text_get(&got), want)) fail_msg("'%s', want '%s'", text_get(&got), want);
+    text_release(&got);
+    decode_result_release(&out);
+    method_close(&m);
+    session_release(&w.target);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_setting),
         cmocka_unit_test(published_trees),
+        cmocka_unit_test(learns_at_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
