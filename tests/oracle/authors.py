@@ -6,13 +6,19 @@ hand, from the repository's root, with the authors' repositories cloned into REP
     REPOS/Ouroboros          github.com/thunlp/Ouroboros at 7dac65b
     REPOS/Spec-Bench         github.com/hemingkx/Spec-Bench at fd2c1cd
     REPOS/Kangaroo           github.com/Equationliu/Kangaroo at 4f0949d
+    REPOS/EAGLE              github.com/SafeAILab/EAGLE at cb7e084
+    REPOS/Medusa             github.com/FasterDecoding/Medusa at e2a5d20
+    REPOS/LayerSkip          github.com/facebookresearch/LayerSkip at f42c669
+    REPOS/SAM-Decoding       github.com/hyx1999/SAM-Decoding at 18c41f0
+    REPOS/ArcticInference    github.com/snowflakedb/ArcticInference at 9d46438
 
 Each part runs with torch 2.6.0, numpy below 2 and the transformers that its program was written for:
 
     4.36.2  prompts lade ouroboros spec-bench
     4.33.3  kangaroo
-    4.37.1  medusa sps rest recycling
-    4.57.1  hugging-face
+    4.37.1  medusa medusa-own eagle-fixed sps rest recycling
+    4.45.2  layerskip sam
+    4.57.1  hugging-face eagle eagle3 suffix
 
     python3 -m venv /tmp/authors && /tmp/authors/bin/pip install torch==2.6.0 transformers==4.36.2 'numpy<2'
     /tmp/authors/bin/python tests/oracle/authors.py REPOS prompts lade ouroboros spec-bench
@@ -25,10 +31,15 @@ PART.tsv (a row a setting: our name of it, whether EOS ends the text, the progra
 Both sides run in f32. Where the authors draw a window from random.choice, our generator's numbers are put in its
 place, so that both windows begin alike. Each output is compared with plain greedy search before it is written.
 """
+import importlib.util
+import itertools
 import json
 import os
 import random
+import subprocess
 import sys
+import sysconfig
+import tempfile
 import types
 import unittest.mock
 
@@ -243,7 +254,8 @@ def hugging_face():
     record("hugging-face", "transformers " + transformers.__version__, rows)
 
 
-# --- Kangaroo, Medusa and REST: their first pass only reads the prompt. Ours get its token as the prompt's last one.
+# --- Kangaroo, Medusa, EAGLE, SAM-Decoding and REST: their first pass only reads the prompt. Ours get its token as the
+# prompt's last one.
 
 def without(*modules):
     """what their files import and these parts don't call"""
@@ -335,6 +347,247 @@ def medusa():
 
     record("medusa", "Spec-Bench fd2c1cd, transformers " + transformers.__version__,
            [setting(mc_sim_7b_63)])
+
+
+# --- EAGLE, Medusa's own repository: they count a step's guesses where they judge them
+
+def emitted_by(module):
+    """tokens of each step, the root for one: a list that grows as their program runs"""
+    emitted, judge = [], module.evaluate_posterior
+
+    def judged(*a, **k):
+        out = judge(*a, **k)
+        emitted.append(int(out[1]) + 1)
+        return out
+
+    module.evaluate_posterior = judged
+    return emitted
+
+
+def counted_run(ids, emitted, run):
+    emitted.clear()
+    out = run(torch.tensor([ids]))[0].tolist()
+    return out[len(ids):], 1 + passes_until(TOKENS - 1, emitted)
+
+
+def eagle_folders(folder, draft, weights):
+    """the target with the index that EAGLE finds the embedding by, and the draft as torch's file"""
+    for name in ("config.json", "model.safetensors"):
+        os.symlink(os.path.abspath(f"{MODELS}/reference/{name}"), f"{folder}/{name}")
+    with open(f"{folder}/model.safetensors.index.json", "w") as f:
+        json.dump(dict(weight_map={"model.embed_tokens.weight": "model.safetensors"}), f)
+    os.mkdir(f"{folder}/draft")
+    os.symlink(os.path.abspath(f"{draft}/config.json"), f"{folder}/draft/config.json")
+    torch.save(weights, f"{folder}/draft/pytorch_model.bin")
+    return folder, f"{folder}/draft"
+
+
+def eagle(version, part):
+    sys.path.insert(0, f"{REPOS}/EAGLE")
+    without("eagle.model.modeling_qwen2_kv", "eagle.model.modeling_qwen3_kv", "eagle.model.modeling_mixtral_kv")
+    import eagle.model.ea_model as theirs
+    from safetensors.torch import load_file
+    theirs.AutoTokenizer = types.SimpleNamespace(from_pretrained=lambda *a, **k: tokenizer_with(-1))
+    emitted, draft = emitted_by(theirs), f"{MODELS}/reference-{part}"
+    given = load_file(f"{draft}/model.safetensors")
+    with tempfile.TemporaryDirectory() as folder:
+        model = theirs.EaModel.from_pretrained(version == 3, *eagle_folders(folder, draft, given),
+                                               torch_dtype=torch.float32).eval()
+    kept = model.ea_layer.state_dict()
+    assert set(given) == set(kept) - {"embed_tokens.weight"}, set(given) ^ set(kept)
+    assert all(torch.equal(kept[name], w.float()) for name, w in given.items())
+
+    def setting(total, depth, top):
+        def run(ids):
+            layer = model.ea_layer
+            layer.total_tokens, layer.depth, layer.top_k = total - 1, depth, top
+            layer.init_tree()
+            return counted_run(ids, emitted, lambda x: model.eagenerate(x, max_new_tokens=TOKENS, max_length=1024))
+        return f"{part}:total={total},depth={depth},top={top}", False, run
+
+    record(part, "EAGLE cb7e084, transformers " + transformers.__version__,
+           [setting(60, 7, 10), setting(26, 5, 8), setting(12, 2, 4)] if version == 1 else
+           [setting(60, 7, 10), setting(31, 3, 6)])
+
+
+def eagle_fixed():
+    sys.path.insert(0, f"{REPOS}/Spec-Bench")
+    without("fastchat", "fastchat.utils", "evaluation.eval")
+    import evaluation.inference_eagle as theirs
+    import model.eagle.ea_model as models
+    from safetensors.torch import load_file
+    models.AutoTokenizer = types.SimpleNamespace(from_pretrained=lambda *a, **k: tokenizer_with(-1))
+    base = open_model("reference", models.KVLlamaForCausalLM)
+    draft = f"{MODELS}/reference-eagle"
+    model = models.EaModel(base, draft, f"{draft}/config.json")
+    load_part(model.ea_layer, dict(load_file(f"{draft}/model.safetensors"),
+                                   **{"embed_tokens.weight": base.model.embed_tokens.weight}))
+    emitted = emitted_by(theirs)
+
+    def run(ids):
+        return counted_run(ids, emitted, lambda x: theirs.ea_forward(types.SimpleNamespace(input_ids=x), model,
+                                                                     tokenizer_with(-1), TOKENS,
+                                                                     tree_choices=models.mc_sim_7b_63)[0])
+
+    record("eagle-fixed", "Spec-Bench fd2c1cd, transformers " + transformers.__version__,
+           [("eagle:tree=static", False, run)])
+
+
+def medusa_own():
+    sys.path.insert(0, f"{REPOS}/Medusa")
+    import medusa.model.medusa_model as theirs
+    from medusa.model.medusa_choices import mc_sim_7b_63, vicuna_7b_stage2
+    from safetensors.torch import load_file
+    theirs.AutoTokenizer = types.SimpleNamespace(
+        from_pretrained=lambda *a, **k: types.SimpleNamespace(eos_token_id=-1, decode=lambda ids, **k: ids))
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(os.path.abspath(f"{MODELS}/reference/model.safetensors"), f"{folder}/model.safetensors")
+        with open(f"{MODELS}/reference/config.json") as f, open(f"{folder}/config.json", "w") as out:
+            json.dump(dict(json.load(f), medusa_num_heads=HEADS, medusa_num_layers=1), out)
+        model = theirs.MedusaModelLlama.from_pretrained(folder, torch_dtype=torch.float32).eval()
+    load_part(model.medusa_head, load_file(f"{MODELS}/reference-medusa/model.safetensors"))
+    emitted = emitted_by(theirs)
+
+    def setting(choices):
+        def generate(ids):
+            for step in model.medusa_generate(ids, max_steps=TOKENS, medusa_choices=choices):
+                if sum(emitted) >= TOKENS:
+                    break
+            return torch.cat([ids, step["text"][None]], 1)
+
+        paths = sorted("".join(map(str, path)) for path in choices)
+        return ("medusa:tree=" + ";".join(sorted(paths, key=len)), False,
+                lambda ids: counted_run(ids, emitted, generate))
+
+    record("medusa-own", "Medusa e2a5d20, transformers " + transformers.__version__,
+           [setting([c for c in choices if len(c) <= HEADS]) for choices in (mc_sim_7b_63, vicuna_7b_stage2)])
+
+
+def layerskip():
+    sys.path.insert(0, f"{REPOS}/LayerSkip")
+    without("colorama")
+    from self_speculation.generator_base import GenerationConfig
+    from self_speculation.self_speculation_generator import SelfSpeculativeGenerationStrategy as Theirs
+    model, passes, step = open_model("reference", attn_implementation="eager"), [0], Theirs.single_step_speculation
+
+    def counted(*a, **k):
+        passes[0] += 1
+        return step(*a, **k)
+
+    Theirs.single_step_speculation = counted
+
+    def setting(layer, gamma, heeded):
+        def run(ids):
+            passes[0] = 0
+            config = GenerationConfig(max_steps=TOKENS, exit_layer=layer, num_speculations=gamma, sample=False)
+            out = Theirs().generate_token_ids(model, list(ids), [2 if heeded else -1], config).predicted_tokens
+            return out + [2] * (len(out) < TOKENS), passes[0]  # they drop EOS
+        return f"early-exit:exit_layer={layer},gamma={gamma}", heeded, run
+
+    record("layerskip", "LayerSkip f42c669, transformers " + transformers.__version__,
+           [setting(2, 6, False), setting(3, 4, False), setting(5, 12, False), setting(3, 4, True)])
+
+
+# --- SAM-Decoding: its program without a second draft, and the one with Token Recycling
+
+def sam():
+    sys.path.insert(0, f"{REPOS}/SAM-Decoding")
+    assert transformers.LlamaTokenizer and transformers.LlamaForCausalLM  # loaded while pandas may still be looked for
+    without("pandas", "datasets")
+    import samd
+    import samd_sam_only
+
+    # A chain that ends early is padded with zeros, which would teach Token Recycling a row of token 0.
+    real, gen_draft, update = [0], samd.sam.DynSAM.gen_draft, samd.tree_model.tree_model_cls["token_recycle"].update
+
+    def counted_draft(self, index, start):
+        real[0] = 1 + self.max_length - self.states[self.to_anc(index)].min_endpos
+        return gen_draft(self, index, start)
+
+    def update_real(self, tree_tokens, tree_logits, **rest):
+        n, real[0] = real[0] or len(tree_tokens), 0
+        update(self, tree_tokens[:n], tree_logits[:n], **rest)
+
+    samd.sam.DynSAM.gen_draft = counted_draft
+    samd.tree_model.tree_model_cls["token_recycle"].update = update_real
+
+    def setting(theirs, name, config):
+        lm = open_model("reference", attn_implementation="eager")
+        draft = theirs.DraftModel(config, lm=lm, dtype=torch.float32, device="cpu")
+        model = theirs.SamdModel(config, lm, draft, -1, torch.float32, "cpu").eval()
+
+        def run(ids):
+            if theirs is samd:
+                draft.tree_model.cache = {}
+            out = model.generate(torch.tensor([ids]), generation_config=theirs.SamdGenerationConfig(
+                max_new_tokens=TOKENS, max_cache_len=4096))
+            return out.output_ids[0][len(ids):], 1 + passes_until(TOKENS - 1, out.accepet_length_per_step)
+        return name, False, run
+
+    def alone(most, alpha):
+        return setting(samd_sam_only, f"suffix:pick=first,depth=256,draft={most - 1},factor={alpha}",
+                       samd_sam_only.SamdConfig(max_predicts=most, alpha=alpha, cache_type="dynamic"))
+
+    def recycling(most, threshold):
+        return setting(samd, f"mix:suffix(pick=room,depth=256,draft={most - 1},factor=100)"
+                       f"+recycling(tree=samd,prompt=on,fill=zero,warm=off),switch=match,threshold={threshold}",
+                       samd.SamdConfig(n_predicts=most, len_threshold=threshold, cache_type="dynamic"))
+
+    record("sam", "SAM-Decoding 18c41f0, transformers " + transformers.__version__,
+           [alone(60, 4), alone(16, 1), recycling(40, 5), recycling(15, 3)])
+
+
+# --- SuffixDecoding: no model runs, since their program takes the text that it is held to
+
+def suffix_module(folder):
+    """
+    Their C++ tree for Python, compiled as their build does (it wants nanobind). Which of equally likely tokens of a tree
+    comes first is left to the standard library's heap there, so their queue's items are numbered here: the earlier one.
+    """
+    import nanobind
+    source = f"{REPOS}/ArcticInference/csrc/suffix_decoding"
+    includes = [sysconfig.get_path("include"), nanobind.include_dir(),
+                os.path.join(nanobind.source_dir(), "../ext/robin_map/include")]
+    path, text = f"{folder}/_C.so", open(f"{source}/suffix_tree.cc").read()
+    for old, new in (("struct HeapItem {", "struct HeapItem { static inline long made = 0; long number = made++;"),
+                     ("return a.prob < b.prob;", "return a.prob < b.prob || (a.prob == b.prob && a.number > b.number);")):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    with open(f"{folder}/suffix_tree.cc", "w") as f:
+        f.write(text)
+    subprocess.run(["g++", "-std=c++20", "-O3", "-fPIC", "-shared", "-o", path, f"{source}/bindings.cc",
+                    f"{folder}/suffix_tree.cc", f"-I{source}", os.path.join(nanobind.source_dir(), "nb_combined.cpp"),
+                    *("-I" + name for name in includes)], check=True)
+    spec = importlib.util.spec_from_file_location("arctic_inference.suffix_decoding._C", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def suffix():
+    import numpy
+    sys.path.insert(0, f"{REPOS}/ArcticInference")
+    assert transformers.AutoTokenizer  # loaded while pandas may still be looked for
+    without("pandas")
+    with tempfile.TemporaryDirectory() as folder:
+        sys.modules["arctic_inference.suffix_decoding._C"] = suffix_module(folder)
+    from arctic_inference.suffix_decoding.simulator import SuffixDecodingCache, suffix_decode
+    greedy = {tuple(ids): text for _, ids, text in prompts()}
+
+    def setting(warm, heeded, depth=64, draft=16, factor=1.0, least=0.1, tree=False):
+        cache, number = SuffixDecodingCache(depth, -1 if warm else 0), itertools.count()
+
+        def run(ids):
+            text = expected(greedy[tuple(ids)], heeded)
+            steps = suffix_decode(cache, next(number), numpy.array(ids, dtype="int32"),
+                                  numpy.array(text, dtype="int32"), draft, factor, least, tree, True)
+            return text, len(steps)
+        name = f"suffix:depth={depth},draft={draft},factor={factor:g},min_prob={least:g}"
+        return name + ",tree=on" * tree + ",warm=on" * warm, heeded, run
+
+    record("suffix", "ArcticInference 9d46438",
+           [setting(warm, False, *rest) for warm in (False, True)
+            for rest in ((), (24, 8, 4, .3), (64, 16, 2, 0, True))] + [setting(False, True), setting(True, True)])
 
 
 def can_keep_all(store, phrase, draft):
@@ -431,7 +684,9 @@ def recycling():
 
 PARTS = dict(prompts=make_prompts, lade=lade, ouroboros=ouroboros, kangaroo=kangaroo, medusa=medusa, rest=rest,
              sps=sps, recycling=recycling)
-PARTS.update({"spec-bench": spec_bench, "hugging-face": hugging_face})
+PARTS.update({"spec-bench": spec_bench, "hugging-face": hugging_face, "eagle": lambda: eagle(1, "eagle"),
+              "eagle3": lambda: eagle(3, "eagle3"), "eagle-fixed": eagle_fixed, "medusa-own": medusa_own,
+              "layerskip": layerskip, "suffix": suffix, "sam": sam})
 
 transformers.logging.set_verbosity_error()
 torch.set_num_threads(1)

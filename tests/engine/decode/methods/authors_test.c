@@ -18,7 +18,7 @@
 #define EVERY 64
 #endif
 
-enum { PROMPTS = 20, MOST_IDS = 600, TOKENS = 128, EOS = 2, NONE = -1 };
+enum { PROMPTS = 20, WARM_PROMPTS = 3, MOST_IDS = 600, TOKENS = 128, EOS = 2, NONE = -1 };
 
 typedef struct {
     char name[40];
@@ -144,7 +144,9 @@ static void check_row(World *w, const char *setting, bool heeded, const char *co
                      .draft = &w->draft.session,
                      .adapters = {{.sessions = w->adapters.sessions,
                                    .count = w->adapters.count,
-                                   .layer = w->adapters.adapter.kind.exit_layer}},
+                                   .layer = w->adapters.adapter.kind.exit_layer,
+                                   .captures = &w->adapters.adapter.captures,
+                                   .draft_ids = w->adapters.adapter.draft_ids}},
                      .sampling = {.top_p = 1},
                      .eos = &eos,
                      .eos_count = heeded};
@@ -152,7 +154,9 @@ static void check_row(World *w, const char *setting, bool heeded, const char *co
     snprintf(text, sizeof text, "%s%s", setting, w->datastore);
     assert_int_equal(read_numbers(counts, want, PROMPTS), PROMPTS);
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
-    for (int i = first; i < PROMPTS; i += EVERY) {
+    bool warm = strstr(setting, "warm=on"); // then a prompt needs those in front of it
+    int step = warm ? 1 : EVERY, end = warm && EVERY > 1 ? WARM_PROMPTS : PROMPTS;
+    for (int i = warm ? 0 : first; i < end; i += step) {
         check_example(w, &m, setting, &w->examples[i], heeded, want[i]);
         held += want[i] != NONE;
     }
@@ -220,7 +224,18 @@ static void recycling(void **state) {
     check_file(&world, "recycling.tsv", 1);
 }
 
-// --- Kangaroo, Medusa, REST: theirs has the first token from a pass over the prompt that tries nothing
+static void suffix(void **state) {
+    (void)state;
+    check_file(&world, "suffix.tsv", 8);
+}
+
+static void early_exit(void **state) {
+    (void)state;
+    check_file(&world, "layerskip.tsv", 4);
+}
+
+// --- Kangaroo, Medusa, EAGLE, SAM-Decoding, REST: theirs has the first token from a pass over the prompt that
+// tries nothing
 
 static void check_adapters(const char *model, const char *name, int rows) {
     World *w = &world;
@@ -243,6 +258,25 @@ static void kangaroo(void **state) {
 static void medusa(void **state) {
     (void)state;
     check_adapters("reference-medusa", "medusa.tsv", 1);
+    check_adapters("reference-medusa", "medusa-own.tsv", 2);
+}
+
+static void eagle(void **state) {
+    (void)state;
+    check_adapters("reference-eagle", "eagle-fixed.tsv", 1);
+    check_adapters("reference-eagle", "eagle.tsv", 3);
+}
+
+static void eagle3(void **state) {
+    (void)state;
+    check_adapters("reference-eagle3", "eagle3.tsv", 2);
+}
+
+static void sam(void **state) {
+    (void)state;
+    world.given = 1;
+    check_file(&world, "sam.tsv", 4);
+    world.given = 0;
 }
 
 // The store that theirs had: each prompt, then the first quarter of its text.
@@ -273,8 +307,13 @@ int main(void) {
         cmocka_unit_test(hugging_face),
         cmocka_unit_test(speculative),
         cmocka_unit_test(recycling),
+        cmocka_unit_test(suffix),
+        cmocka_unit_test(early_exit),
         cmocka_unit_test(kangaroo),
         cmocka_unit_test(medusa),
+        cmocka_unit_test(eagle),
+        cmocka_unit_test(eagle3),
+        cmocka_unit_test(sam),
         cmocka_unit_test_setup_teardown(rest, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
