@@ -298,7 +298,7 @@ bool engine_check(const EngineOptions *o, Error *e) {
 static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) {
     w->backend.compute = compute_choose(o->compute, m->dtype);
     if (o->compute == CHOOSE_INT8 && m->layers && !model_coded(m) && !o->beside)
-        return error_input(e, "compute int8 is for weights of 8 or 4 bits, and this model has none: leave "
+        return error_input(e, "compute int8 is for weights of 4 to 8 bits, and this model has none: leave "
                               "--compute out, or quantise the model (outpace model quantise)");
     if (o->no_window) m->shape.window = m->shape.local_window = 0;
     if (o->real_vocab && o->real_vocab < m->shape.real_vocab) m->shape.real_vocab = o->real_vocab;

@@ -24,18 +24,28 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+// A tensor's codes as kernels here may have them: those of 6 bits, and of 5 bits without lows of their own,
+// as codes of 8.
+static Codes codes_here(const Tensor *t) {
+    Codes c = t->codes;
+    if (c.bits == 6) c.bits = 8, c.kind = SCALES_F32;
+    if (c.bits == 5) c.bits = c.kind == SCALES_F16 ? 8 : 0;
+    return c;
+}
+
 // Fills in how codes are kept, if they are.
 static void describe_codes(Matrix *m, const Tensor *const *t, int count) {
-    const Codes *own = &t[0]->codes;
-    bool small = true, kept = m->form == FORM_PACKED && m->dtype == DTYPE_BF16 && own->bits;
+    const Codes own = codes_here(t[0]);
+    bool small = true, kept = m->form == FORM_PACKED && m->dtype == DTYPE_BF16 && own.bits;
     for (int i = 0; i < count; i++) {
-        kept &= t[i]->codes.bits == own->bits && t[i]->codes.group == own->group;
-        kept &= own->bits == 4 || t[i]->codes.kind == own->kind;
-        small &= t[i]->codes.kind == SCALES_F16;
+        Codes c = codes_here(t[i]);
+        kept &= c.bits == own.bits && c.group == own.group;
+        kept &= own.bits == 4 || c.kind == own.kind;
+        small &= c.kind == SCALES_F16;
     }
-    if (!small && own->bits == 8) kept &= own->kind == SCALES_F32 && own->group < GROUP_LEAST;
-    else kept &= own->group >= GROUP_LEAST;
-    if (kept) m->bits = own->bits, m->group = own->group, m->full = !small;
+    if (!small && own.bits == 8) kept &= own.kind == SCALES_F32 && own.group < GROUP_LEAST;
+    else kept &= own.group >= GROUP_LEAST;
+    if (kept) m->bits = own.bits, m->group = own.group, m->full = !small;
 }
 
 // The matrix that holds these tensors' rows, or each expert's. Experts are many blocks' work, so their sums
@@ -189,13 +199,16 @@ bool cuda_take_weights(Cuda *c, Error *e) {
 
 // --- bytes that a step reads
 
-// Of a row's scales as a matrix of codes has them.
+// Of a row's codes, and of its scales, as a matrix of codes has them.
+static size_t code_bytes(const Matrix *m, const Tensor *t) {
+    return (size_t)t->columns * (size_t)m->bits / 8;
+}
 static size_t scale_bytes(const Matrix *m, const Tensor *t) {
     return (size_t)(t->columns / t->codes.group) * matrix_scale_bytes(m);
 }
 size_t cuda_tensor_reads(const Matrix *m, const Tensor *t) {
     if (!m->bits) return tensor_value_bytes(t);
-    return t->data ? (size_t)t->rows * (tensor_row_bytes(t) + scale_bytes(m, t)) : 0;
+    return t->data ? (size_t)t->rows * (code_bytes(m, t) + scale_bytes(m, t)) : 0;
 }
 
 size_t cuda_reads(const Cuda *c, int layer, bool expert) {
@@ -293,17 +306,28 @@ static void copy_mapped(void *to, const unsigned char *from, size_t bytes) {
 
 static void put_scales(void *to, const Matrix *m, const Tensor *t, int first, int rows) {
     size_t row = tensor_row_scale_bytes(t), groups = (size_t)(t->columns / t->codes.group);
-    bool pairs = m->full && m->bits == 4;
-    if (!pairs) memcpy(to, (const unsigned char *)t->codes.scales + (size_t)first * row, (size_t)rows * row);
-    for (size_t i = 0; pairs && i < (size_t)rows * groups; i++)
-        ((ScalePair *)to)[i] = tensor_scale(t, (size_t)first + i / groups, i % groups);
+    if (!m->full)
+        memcpy(to, (const unsigned char *)t->codes.scales + (size_t)first * row, (size_t)rows * row);
+    for (size_t i = 0; m->full && i < (size_t)rows * groups; i++) {
+        ScalePair pair = tensor_scale(t, (size_t)first + i / groups, i % groups);
+        if (m->bits == 4) ((ScalePair *)to)[i] = pair;
+        else ((float *)to)[i] = pair.scale;
+    }
+}
+
+// Codes of 6 and 5 bits as codes of 8.
+static void widen_codes(int8_t *to, const Tensor *t, int first, int rows) {
+    int less = t->codes.bits == 5 ? 16 : 0; // in place of their low
+    for (int r = first; r < first + rows; r++)
+        for (int k = 0; k < t->columns; k++) *to++ = (int8_t)(tensor_code(t, (size_t)r, (size_t)k) - less);
 }
 
 // Rows as they go to the device: codes and then their scales, or the bf16 values that they stand for.
 static void copy_rows(void *to, const Tensor *t, const Pack *p) {
-    size_t row = tensor_row_bytes(t), bytes = (size_t)p->rows * row;
-    bool coded = p->to.bits;
-    if (coded || !t->codes.bits)
+    bool coded = p->to.bits, wide = coded && p->to.bits != t->codes.bits;
+    size_t row = coded ? code_bytes(&p->to, t) : tensor_row_bytes(t), bytes = (size_t)p->rows * row;
+    if (wide) widen_codes(to, t, p->first, p->rows);
+    else if (coded || !t->codes.bits)
         copy_mapped(to, (const unsigned char *)t->data + (size_t)p->first * row, bytes);
     if (coded) put_scales((unsigned char *)to + bytes, &p->to, t, p->first, p->rows);
     if (coded || !t->codes.bits) return;
@@ -343,7 +367,7 @@ static bool send_rows(Loader *l, const Tensor *t, const Pack *p, size_t row, Err
 static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     bool coded = p->to.bits;
     size_t row =
-        coded ? tensor_row_bytes(t) + scale_bytes(&p->to, t) : (size_t)t->columns * dtype_size(t->dtype);
+        coded ? code_bytes(&p->to, t) + scale_bytes(&p->to, t) : (size_t)t->columns * dtype_size(t->dtype);
     assert(row <= l->bytes);
     int at_once = (int)(l->bytes / row < (size_t)t->rows ? l->bytes / row : (size_t)t->rows);
     p->dtype = t->dtype;
@@ -354,7 +378,7 @@ static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
         l->turn ^= 1;
         p->rows = t->rows - p->first < at_once ? t->rows - p->first : at_once;
         p->from = l->device[l->turn];
-        p->scales = (const unsigned char *)p->from + (size_t)p->rows * tensor_row_bytes(t);
+        p->scales = (const unsigned char *)p->from + (size_t)p->rows * code_bytes(&p->to, t);
         if (!send_rows(l, t, p, row, e)) return false;
         gpu_pack(p, l->c->stream);
     }

@@ -39,7 +39,7 @@ Tensor *binding_place(const Binding *b, const WeightSpec *s);
 // The codes `f` of quantise.h, and their scales.
 bool codes_bind(const Binding *b, const WeightSpec *s, const Found *f, Error *e);
 
-// Makes codes of the blocks of a GGUF file; of codes that kernels don't know, values.
+// Makes codes of the blocks of a GGUF file or, exact, values.
 bool blocks_bind(const Binding *b, const WeightSpec *s, const BlockFormat *format, const Found *f, Error *e);
 
 // --- packed ones (packed.c)

@@ -5,8 +5,8 @@
 //      Q4_K, Q5_K  8 x 32 codes; scale and low of each 32 are 6 bits times one f16 of the 256
 //      Q6_K  16 x 16 codes of 6 bits; the scale of each 16 is 8 bits times one f16 of the 256
 //
-// The values are those that ggml computes, rounded to bf16. Codes of 5 and 6 bits become codes of 8; Q5_1 and
-// Q5_K, with a low, are stored as values (bind_blocks).
+// The values are those that ggml computes, rounded to bf16. Codes and scales take as many bytes as in the
+// file (nested scales 20 for 16).
 //
 // A function for each format gives the codes of one block, and its scales as Tensor has them.
 #include "engine/model/tensor.h"
@@ -15,12 +15,6 @@
 #include <string.h>
 
 enum { SMALL = 32, LARGE = 256, PARTS = 8 };
-
-static float f16_at(const uint8_t *at) {
-    uint16_t bits;
-    memcpy(&bits, at, sizeof bits);
-    return f16_to_f32(bits);
-}
 
 // The low halves of 16 bytes, then the high ones.
 static void halves(const uint8_t *bytes, size_t n, int8_t *codes) {
@@ -35,11 +29,6 @@ static void add_fifth(const uint8_t *bits, int8_t *codes) {
     for (int i = 0; i < SMALL; i++) codes[i] = (int8_t)(codes[i] | (bits[i / 8] >> i % 8 & 1) << 4);
 }
 
-static void put_pair(const uint8_t *block, void *scales) {
-    ScalePair pair = {f16_at(block), f16_at(block + 2)};
-    memcpy(scales, &pair, sizeof pair);
-}
-
 static void unpack_q8_0(const uint8_t *block, int8_t *codes, void *scales) {
     memcpy(scales, block, 2);
     memcpy(codes, block + 2, SMALL);
@@ -51,7 +40,7 @@ static void unpack_q4_0(const uint8_t *block, int8_t *codes, void *scales) {
 }
 
 static void unpack_q4_1(const uint8_t *block, int8_t *codes, void *scales) {
-    put_pair(block, scales);
+    memcpy(scales, block, 4);
     halves(block + 4, SMALL / 2, codes);
 }
 
@@ -59,11 +48,10 @@ static void unpack_q5_0(const uint8_t *block, int8_t *codes, void *scales) {
     memcpy(scales, block, 2);
     halves(block + 6, SMALL / 2, codes);
     add_fifth(block + 2, codes);
-    for (int i = 0; i < SMALL; i++) codes[i] = (int8_t)(codes[i] - 16);
 }
 
 static void unpack_q5_1(const uint8_t *block, int8_t *codes, void *scales) {
-    put_pair(block, scales);
+    memcpy(scales, block, 4);
     halves(block + 8, SMALL / 2, codes);
     add_fifth(block + 4, codes);
 }
@@ -90,13 +78,10 @@ static void unpack_q4_k(const uint8_t *block, int8_t *codes, void *scales) {
     for (size_t i = 0; i < PARTS; i += 2) halves(block + 16 + i * 16, SMALL, codes + i * SMALL);
 }
 
-// Here as pairs: scale and low of each part.
 static void unpack_q5_k(const uint8_t *block, int8_t *codes, void *scales) {
     ScaleNest nest = nest_of(block);
-    float scale = f16_to_f32(nest.scale), low = f16_to_f32(nest.low);
+    memcpy(scales, &nest, sizeof nest);
     for (size_t i = 0; i < PARTS; i++) {
-        ScalePair pair = {scale * (float)nest.factor[i], -(low * (float)nest.lows[i])};
-        memcpy((unsigned char *)scales + i * sizeof pair, &pair, sizeof pair);
         if (i % 2 == 0) halves(block + 48 + i * 16, SMALL, codes + i * SMALL);
         for (size_t k = 0; k < SMALL; k++)
             codes[i * SMALL + k] = (int8_t)(codes[i * SMALL + k] | (block[16 + k] >> i & 1) << 4);
@@ -105,28 +90,25 @@ static void unpack_q5_k(const uint8_t *block, int8_t *codes, void *scales) {
 
 // 128 codes at a time: 64 bytes of lower halves, 32 bytes with two more bits for four codes each.
 static void unpack_q6_k(const uint8_t *block, int8_t *codes, void *scales) {
-    float scale = f16_at(block + 208);
+    memcpy(scales, block + 208, 2);
+    memcpy((unsigned char *)scales + 2, block + 192, GROUPS_TIMES);
     for (size_t part = 0; part < PARTS; part++) {
         size_t half = part / 4, low = part % 4 / 2 * 4, high = part % 4 * 2;
         const uint8_t *lows = block + half * 64 + part % 2 * 32, *highs = block + 128 + half * 32;
         for (size_t k = 0; k < SMALL; k++)
             codes[part * SMALL + k] = (int8_t)(((lows[k] >> low & 15) | (highs[k] >> high & 3) << 4) - 32);
     }
-    for (size_t i = 0; i < LARGE / 16; i++) {
-        float of_part = scale * (float)(int8_t)block[192 + i];
-        memcpy((unsigned char *)scales + i * sizeof of_part, &of_part, sizeof of_part);
-    }
 }
 
 static const BlockFormat FORMATS[] = {
     {"Q8_0", SMALL, 34, {8, 32, SCALES_F16, NULL}, unpack_q8_0},
     {"Q4_0", SMALL, 18, {4, 32, SCALES_F16, NULL}, unpack_q4_0},
-    {"Q4_1", SMALL, 20, {4, 32, SCALES_PAIRS, NULL}, unpack_q4_1},
-    {"Q5_0", SMALL, 22, {8, 32, SCALES_F16, NULL}, unpack_q5_0},
-    {"Q5_1", SMALL, 24, {8, 32, SCALES_PAIRS, NULL}, unpack_q5_1},
+    {"Q4_1", SMALL, 20, {4, 32, SCALES_HALVES, NULL}, unpack_q4_1},
+    {"Q5_0", SMALL, 22, {5, 32, SCALES_F16, NULL}, unpack_q5_0},
+    {"Q5_1", SMALL, 24, {5, 32, SCALES_HALVES, NULL}, unpack_q5_1},
     {"Q4_K", LARGE, 144, {4, 32, SCALES_NESTED, NULL}, unpack_q4_k},
-    {"Q5_K", LARGE, 176, {8, 32, SCALES_PAIRS, NULL}, unpack_q5_k},
-    {"Q6_K", LARGE, 210, {8, 16, SCALES_F32, NULL}, unpack_q6_k},
+    {"Q5_K", LARGE, 176, {5, 32, SCALES_NESTED, NULL}, unpack_q5_k},
+    {"Q6_K", LARGE, 210, {6, 16, SCALES_TIMES, NULL}, unpack_q6_k},
 };
 
 const BlockFormat *block_format(const char *name) {
@@ -137,15 +119,11 @@ const BlockFormat *block_format(const char *name) {
 
 void block_row(const BlockFormat *f, const uint8_t *blocks, int columns, void *codes, void *scales) {
     Tensor one = {.columns = f->numbers, .codes = f->codes};
-    size_t code_bytes = tensor_row_bytes(&one), scale_bytes = tensor_row_scale_bytes(&one);
+    size_t numbers = (size_t)f->numbers, scale_bytes = tensor_row_scale_bytes(&one);
     int8_t unpacked[LARGE];
     assert(columns % f->numbers == 0);
-    for (size_t i = 0; i < (size_t)(columns / f->numbers); i++) {
+    for (size_t i = 0; i < (size_t)columns / numbers; i++) {
         f->unpack(blocks + i * (size_t)f->bytes, unpacked, (unsigned char *)scales + i * scale_bytes);
-        uint8_t *out = (uint8_t *)codes + i * code_bytes;
-        if (f->codes.bits == 8) memcpy(out, unpacked, (size_t)f->numbers);
-        else
-            for (int k = 0; k < f->numbers; k += 2)
-                out[k / 2] = (uint8_t)(unpacked[k] | unpacked[k + 1] << 4);
+        codes_store(f->codes.bits, unpacked, i * numbers, numbers, columns, codes);
     }
 }

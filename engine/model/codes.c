@@ -73,8 +73,7 @@ typedef struct Rows {
     const BlockFormat *format;
     const unsigned char *blocks;
     const char *place;                      // the file, for messages
-    unsigned char *codes, *scales, *values; // values NULL: they stay codes
-    Dtype dtype;                            // of values: bf16, or f32 for the exact ones
+    unsigned char *codes, *scales, *values; // values, exact, in f32; NULL: they stay codes
     size_t first, end;                      // rows
     size_t bad_row, bad_group;              // the first whose scale isn't finite; bad_row is `end` if none is
     unsigned char *one;                     // room for codes and scales of a row of values
@@ -96,9 +95,7 @@ static void *unpack_rows(void *rows) {
         t.codes.scales = scales;
         r->bad_group = tensor_bad_scale(&t);
         if (r->bad_group < (size_t)(columns / t.codes.group)) break;
-        void *values = r->values ? r->values + row * (size_t)columns * dtype_size(r->dtype) : NULL;
-        if (values && r->dtype == DTYPE_F32) tensor_exact_row(&t, 0, values);
-        else if (values) tensor_decode_row(&t, 0, values);
+        if (r->values) tensor_exact_row(&t, 0, (float *)(void *)r->values + row * (size_t)columns);
     }
     return NULL;
 }
@@ -140,22 +137,18 @@ static bool unpack(const Rows *all, Error *e) {
 
 bool blocks_bind(const Binding *b, const WeightSpec *s, const BlockFormat *format, const Found *f, Error *e) {
     Tensor row = {.columns = s->columns, .codes = format->codes}, *out = binding_place(b, s);
-    bool exact = b->w->exact, valued = exact || (row.codes.bits == 8 && row.codes.kind == SCALES_PAIRS);
+    bool valued = b->w->exact;
     size_t rows = (size_t)s->rows;
-    Rows all = {.b = b,
-                .s = s,
-                .format = format,
-                .blocks = found_data(f),
-                .place = f->shard->name,
-                .dtype = exact ? DTYPE_F32 : DTYPE_BF16,
-                .end = rows};
-    if (valued) all.values = binding_take(b, s, rows, (size_t)s->columns * dtype_size(all.dtype), e);
+    Rows all = {
+        .b = b, .s = s, .format = format, .blocks = found_data(f), .place = f->shard->name, .end = rows};
+    if (valued) all.values = binding_take(b, s, rows, (size_t)s->columns * sizeof(float), e);
     else all.codes = binding_take(b, s, rows, tensor_row_bytes(&row), e);
     if (all.codes) all.scales = binding_take(b, s, rows, tensor_row_scale_bytes(&row), e);
     if (!(valued ? all.values : all.scales) || !unpack(&all, e)) return false;
-    *out = (Tensor){
-        .data = valued ? all.values : all.codes, .dtype = all.dtype, .rows = s->rows, .columns = s->columns};
-    b->m->valued += valued && !exact;
+    *out = (Tensor){.data = valued ? all.values : all.codes,
+                    .dtype = valued ? DTYPE_F32 : DTYPE_BF16,
+                    .rows = s->rows,
+                    .columns = s->columns};
     if (valued) return true;
     out->codes = format->codes;
     out->codes.scales = all.scales;

@@ -325,8 +325,9 @@ size_t model_expected_bytes(const Model *m) {
                    : count * dtype_size(m->dtype);
 }
 
+enum { BITS_MOST = 8 }; // of codes
+
 const char *model_dtype_name(const Model *m) {
-    enum { BITS_MOST = 8 };
     size_t numbers[BITS_MOST + 1] = {0}; // by bits; 0: no codes
     int best = m->bits;
     for (int i = 0; m->layers && i < weights_count(m); i++) {
@@ -336,7 +337,8 @@ const char *model_dtype_name(const Model *m) {
     }
     for (int bits = 0; bits <= BITS_MOST; bits++)
         if (numbers[bits] > numbers[best]) best = bits;
-    return best == 8 ? "Q8" : best == 4 ? "Q4" : dtype_name(m->dtype);
+    static const char *const names[BITS_MOST + 1] = {[4] = "Q4", [5] = "Q5", [6] = "Q6", [8] = "Q8"};
+    return names[best] ? names[best] : dtype_name(m->dtype);
 }
 
 const Tensor *model_coded(const Model *m) {
@@ -419,15 +421,20 @@ static void describe_layer(const Shape *s, Text *out) {
 // How many weights are codes, in files that mix formats.
 static void describe_format(const Model *m, Text *out) {
     static const char *const packings[] = {"GGUF", "AWQ", "GPTQ", "compressed-tensors"};
-    int four = 0, eight = 0, plain = 0;
+    int count[BITS_MOST + 1] = {0}; // by bits; 0: plain
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec w = weights_at(m, i);
         if (!w.name[0]) continue;
-        int bits = weight_tensor(m, w.layer, w.expert, w.which)->codes.bits;
-        *(bits == 4 ? &four : bits == 8 ? &eight : &plain) += 1;
+        count[weight_tensor(m, w.layer, w.expert, w.which)->codes.bits]++;
     }
-    text_printf(out, "format          %s: %d weights in codes of 4 bits, %d of 8 bits, %d plain\n",
-                packings[m->packing.form], four, eight, plain - m->valued);
+    text_printf(out, "format          %s: ", packings[m->packing.form]);
+    const char *what = " weights in codes";
+    for (int bits = 1; bits <= BITS_MOST; bits++) {
+        if (!count[bits]) continue;
+        text_printf(out, "%d%s of %d bits, ", count[bits], what, bits);
+        what = "";
+    }
+    text_printf(out, "%d plain\n", count[0] - m->valued);
     if (m->valued)
         text_printf(out, "                %d more were codes that no kernel knows: bf16 values in memory\n",
                     m->valued);

@@ -146,7 +146,7 @@ static void spoil(RandomModel *m, int id) {
     if (t->codes.bits) {
         static const uint16_t quiet = 0x7e00; // which kernels round to one
         Tensor row = tensor_rows(t, id, 1);
-        bool is_half = t->codes.kind == SCALES_F16 || t->codes.kind == SCALES_NESTED;
+        bool is_half = t->codes.kind != SCALES_F32 && t->codes.kind != SCALES_PAIRS;
         unsigned char *scale = m->weights + ((const unsigned char *)row.codes.scales - m->weights);
         memcpy(scale, is_half ? (const void *)&quiet : &nan32, is_half ? sizeof quiet : sizeof nan32);
         return;

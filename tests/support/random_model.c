@@ -181,20 +181,27 @@ void random_coded_shape(Shape *s) {
 
 // Group and kind of codes for so many columns.
 static Codes pick_codes(int columns, Random *r) {
-    Codes c = {.bits = random_below(r, 2) ? 8 : 4, .group = GROUP_LEAST};
-    while (c.group < GROUP_MOST && columns % (2 * c.group) == 0 && random_below(r, 2)) c.group *= 2;
+    static const int bits[] = {4, 8, 4, 8, 5, 6};
+    Codes c = {.bits = bits[random_below(r, sizeof bits / sizeof *bits)], .group = GROUP_LEAST};
+    if (c.bits == 6) return (Codes){6, 16, columns % 256 ? SCALES_F32 : SCALES_TIMES, NULL};
+    while (c.bits != 5 && c.group < GROUP_MOST && columns % (2 * c.group) == 0 && random_below(r, 2))
+        c.group *= 2;
     if (c.bits == 8 && random_below(r, 4) == 0) c.group = 16;
-    c.kind = (ScaleKind)random_below(r, c.bits == 8 ? SCALES_PAIRS : SCALES_NESTED + 1);
+    c.kind = (ScaleKind)random_below(r, c.bits == 8 ? SCALES_PAIRS : SCALES_HALVES + 1);
     if (c.kind == SCALES_NESTED && columns % (c.group * GROUPS_NESTED)) c.kind = SCALES_PAIRS;
     return c;
 }
 
-// The scale of a group in the kind's own form; zero points are near the middle. Groups of 4 bits that share a
-// nest take the last one's scale.
+// The scale of a group in the kind's own form; zero points are near the middle. Groups that share a scale
+// take the last one's.
 static void put_scale(const Codes *c, uint16_t half, size_t group, unsigned char *of_row, Random *r) {
     float scale = f16_to_f32(half);
-    ScalePair pair = {scale, -scale * (float)(7 + random_below(r, 3))};
-    ScaleNest nest = {f32_to_f16(scale / 32), f32_to_f16(scale / 4), {0}, {0}};
+    int middle = c->bits == 5 ? 16 : 8;
+    ScalePair pair = {scale, -scale * (float)(middle - 1 + (int)random_below(r, 3))};
+    ScaleNest nest = {f32_to_f16(scale / 32), f32_to_f16(scale * (float)middle / 32), {0}, {0}};
+    ScaleTimes times = {f32_to_f16(scale / 32), {0}};
+    uint16_t halves[2] = {half, f32_to_f16(pair.low)};
+    for (int i = 0; i < GROUPS_TIMES; i++) times.factor[i] = (int8_t)(28 + random_below(r, 8));
     for (int i = 0; i < GROUPS_NESTED; i++) {
         nest.factor[i] = (uint8_t)(28 + random_below(r, 8));
         nest.lows[i] = (uint8_t)(28 + random_below(r, 8));
@@ -204,6 +211,8 @@ static void put_scale(const Codes *c, uint16_t half, size_t group, unsigned char
     case SCALES_F32: memcpy(of_row + group * sizeof scale, &scale, sizeof scale); break;
     case SCALES_PAIRS: memcpy(of_row + group * sizeof pair, &pair, sizeof pair); break;
     case SCALES_NESTED: memcpy(of_row + group / GROUPS_NESTED * sizeof nest, &nest, sizeof nest); break;
+    case SCALES_HALVES: memcpy(of_row + group * sizeof halves, halves, sizeof halves); break;
+    case SCALES_TIMES: memcpy(of_row + group / GROUPS_TIMES * sizeof times, &times, sizeof times); break;
     }
 }
 
@@ -217,17 +226,25 @@ static void code(RandomModel *m, Tensor *t, const Codes *all, Random *r) {
     size_t group = (size_t)coded.codes.group, groups = (size_t)t->columns / group, rows = (size_t)t->rows;
     size_t bytes = tensor_row_bytes(&coded), scale_bytes = tensor_row_scale_bytes(&coded);
     unsigned char *codes = mem_new(rows * (bytes + scale_bytes), 1), *scales = codes + rows * bytes;
-    for (size_t row = 0; row < rows; row++)
+    int8_t *of_row = mem_new((size_t)t->columns, 1);
+    for (size_t row = 0; row < rows; row++) {
         for (size_t g = 0; g < groups; g++) {
             float x[GROUP_MOST];
             for (size_t k = 0; k < group; k++) x[k] = tensor_value(t, row, g * group + k);
             unsigned char *own = codes + row * bytes + g * bytes / groups;
-            uint16_t half = quantise_group(x, (int)group, coded.codes.bits, own);
-            for (size_t k = 0; k < group && group < GROUP_LEAST; k++) // of 6 bits
-                own[k] = (unsigned char)((int8_t)own[k] / 4);
-            if (group < GROUP_LEAST) half = f32_to_f16(4 * f16_to_f32(half));
+            int8_t *of_group = of_row + g * group;
+            int bits = coded.codes.bits, less = bits == 5 ? 8 : group < GROUP_LEAST ? 4 : 1; // 6 bits in 16
+            uint16_t half =
+                quantise_group(x, (int)group, bits == 4 ? 4 : 8, bits == 4 ? own : (unsigned char *)of_group);
+            for (size_t k = 0; k < group && bits != 4; k++)
+                of_group[k] = (int8_t)(of_group[k] / less + (bits == 5 ? 16 : 0));
+            half = f32_to_f16((float)less * f16_to_f32(half));
             put_scale(&coded.codes, half, g, scales + row * scale_bytes, r);
         }
+        if (coded.codes.bits != 4)
+            codes_store(coded.codes.bits, of_row, 0, (size_t)t->columns, t->columns, codes + row * bytes);
+    }
+    mem_free(of_row);
     assert(tensor_bytes(&coded) <= tensor_bytes(t));
     unsigned char *to = m->weights + ((const unsigned char *)t->data - m->weights);
     memcpy(to, codes, rows * (bytes + scale_bytes));

@@ -1,4 +1,4 @@
-// Products with codes of 8 and 4 bits (engine/model/tensor.h) in lanes; part of each kernel set.
+// Products with codes (engine/model/tensor.h) in lanes; part of each kernel set.
 //
 // For one group of rows, codes become bf16 values in registers, a step of LANE_PAIRS columns at a time, and
 // are summed as product_block sums such values. For more rows, values of a few outputs are written to scratch
@@ -17,23 +17,29 @@
 
 enum { FETCH_CODES = 2048 }; // bytes ahead, in the rows after one another
 
-INLINE unsigned char *decode_group(int bits, int steps, const unsigned char *codes, Book book,
-                                   unsigned char *out) {
-    for (int i = 0; i < steps; i++, codes += LANE_PAIRS * bits / 8, out += LANE_PAIRS * sizeof(uint16_t)) {
-        __builtin_prefetch(codes + FETCH_CODES, 0, 3);
+INLINE void fetch_codes(int bits, CodesAt at, int ahead) {
+    __builtin_prefetch(at.codes + ahead, 0, 3);
+    if (codes_planes(bits)) __builtin_prefetch(at.upper + ahead, 0, 3);
+}
+
+INLINE unsigned char *decode_group(int bits, int steps, CodesAt codes, Book book, unsigned char *out) {
+    for (int i = 0; i < steps; i++, out += LANE_PAIRS * sizeof(uint16_t)) {
+        fetch_codes(bits, codes, FETCH_CODES);
         lanes_store((float *)(void *)out, decode_pairs(bits, codes, book));
+        codes = codes_after(bits, codes, LANE_PAIRS);
     }
     return out;
 }
 
 // Groups of 16, two a step.
-INLINE unsigned char *decode_halves(const unsigned char *codes, const GroupScales *s, int count,
+INLINE unsigned char *decode_halves(int bits, CodesAt codes, const GroupScales *s, int count,
                                     unsigned char *out) {
-    for (int g = 0; g < count; g += 2, codes += LANE_PAIRS, out += LANE_PAIRS * sizeof(uint16_t)) {
-        CodeStep step = load_codes(8, codes);
-        Book book = split_book(s->scale[g], s->scale[g + 1]);
-        Lanes even = decode_split(step, book, 0), odd = decode_split(step, book, 1);
+    for (int g = 0; g < count; g += 2, out += LANE_PAIRS * sizeof(uint16_t)) {
+        CodeStep step = load_codes(bits, codes);
+        Book book = split_book(s->scale + g, s->low + g);
+        Lanes even = decode_split(bits, step, book, 0), odd = decode_split(bits, step, book, 1);
         lanes_store((float *)(void *)out, lanes_join(even, odd));
+        codes = codes_after(bits, codes, LANE_PAIRS);
     }
     return out;
 }
@@ -45,22 +51,24 @@ INLINE void decode_rows_of(int bits, int steps, const Tensor *w, int first, int 
     bool middle = around_middle(w);
     for (int r = first; r < first + count; r++) {
         Tensor row = tensor_rows(w, r, 1);
-        const unsigned char *codes = row.data;
+        CodesAt codes = codes_of_row(row.data, w->columns);
         for (int g = 0; g < groups; g += SCALES) {
             GroupScales s;
             int part = groups - g < SCALES ? groups - g : SCALES;
             read_scales(w, row.codes.scales, g, part, &s);
-            if (!steps) out = decode_halves(codes, &s, part, out);
+            if (!steps) out = decode_halves(bits, codes, &s, part, out);
             for (int i = 0; steps && i < part; i++)
-                out = decode_group(bits, steps, codes + (size_t)i * (size_t)(group * bits / 8),
+                out = decode_group(bits, steps, codes_after(bits, codes, i * group),
                                    book_of(bits, middle, s.scale[i], s.low[i]), out);
-            codes += part * group * bits / 8;
+            codes = codes_after(bits, codes, part * group);
         }
     }
 }
 static __attribute__((noinline)) void decode_rows(const Tensor *w, int first, int count, void *out) {
     int steps = w->codes.group / LANE_PAIRS; // of a group; 0: half a one
-    if (w->codes.bits == 4 && steps == 1) decode_rows_of(4, 1, w, first, count, out);
+    if (w->codes.bits == 5) decode_rows_of(5, 1, w, first, count, out);
+    else if (w->codes.bits == 6) decode_rows_of(6, 0, w, first, count, out);
+    else if (w->codes.bits == 4 && steps == 1) decode_rows_of(4, 1, w, first, count, out);
     else if (w->codes.bits == 4) decode_rows_of(4, steps, w, first, count, out);
     else if (steps == 1) decode_rows_of(8, 1, w, first, count, out);
     else decode_rows_of(8, steps, w, first, count, out);
@@ -111,7 +119,7 @@ INLINE void add_values(int rows, const Lanes *weight, const unsigned char *x, La
 }
 
 // Adds a step of codes. The outputs' instructions take turns: a processor looks only so far ahead.
-INLINE void add_codes(int bits, bool split, int rows, const unsigned char *const *codes, const Book *book,
+INLINE void add_codes(int bits, bool split, int rows, const CodesAt *codes, const Book *book,
                       const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
     Lanes weight[CODE_OUTPUTS];
     CodeStep step[CODE_OUTPUTS];
@@ -127,8 +135,8 @@ INLINE void add_codes(int bits, bool split, int rows, const unsigned char *const
     for (int half = 0; half < 2; half++) {
 #pragma GCC unroll 8
         for (int o = 0; o < CODE_OUTPUTS; o++)
-            weight[o] =
-                split ? decode_split(step[o], book[o], half) : decode_half(bits, step[o], book[o], half);
+            weight[o] = split ? decode_split(bits, step[o], book[o], half)
+                              : decode_half(bits, step[o], book[o], half);
         add_values(rows, weight, x + (size_t)half * sizeof(Lanes), sum);
     }
 }
@@ -144,11 +152,12 @@ typedef struct CodeBlock {
 // `steps` is how many steps a group has: a constant if it's 1, or 0 for groups of half a step.
 INLINE void code_block(int bits, bool middle, int steps, int rows, const CodeBlock *c) {
     const ProductBlock *b = &c->b;
-    const unsigned char *codes[CODE_OUTPUTS], *x = b->x;
+    const unsigned char *x = b->x;
+    CodesAt codes[CODE_OUTPUTS];
     int groups = b->columns / c->w->codes.group;
     Lanes sum[CODE_OUTPUTS][BLOCK_ROWS];
     for (int o = 0; o < CODE_OUTPUTS; o++) {
-        codes[o] = b->w + (size_t)o * b->apart;
+        codes[o] = codes_of_row(b->w + (size_t)o * b->apart, b->columns);
         for (int r = 0; r < rows; r++) sum[o][r] = lanes_set(0);
     }
     for (int g = 0; g < groups; g += SCALES) {
@@ -161,11 +170,11 @@ INLINE void code_block(int bits, bool middle, int steps, int rows, const CodeBlo
 #pragma GCC unroll 8
             for (int o = 0; o < CODE_OUTPUTS; o++)
                 book[o] = steps ? book_of(bits, middle, s[o].scale[i], s[o].low[i])
-                                : split_book(s[o].scale[i], s[o].scale[i + 1]);
+                                : split_book(s[o].scale + i, s[o].low + i);
             for (int k = 0; k < (steps ? steps : 1); k++, x += (size_t)rows * step_bytes(CODES_FORM)) {
                 add_codes(bits, !steps, rows, codes, book, x, sum);
-                for (int o = 0; o < CODE_OUTPUTS; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
-                for (int o = 0; o < CODE_OUTPUTS; o++) codes[o] += LANE_PAIRS * bits / 8;
+                for (int o = 0; o < CODE_OUTPUTS; o++) fetch_codes(bits, codes[o], FETCH_AHEAD_FEW);
+                for (int o = 0; o < CODE_OUTPUTS; o++) codes[o] = codes_after(bits, codes[o], LANE_PAIRS);
             }
         }
     }
@@ -207,11 +216,12 @@ INLINE void code_product(int bits, bool middle, int steps, const Tensor *w, cons
 }
 
 INLINE void codes_of(int bits, const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
-    int steps = w->codes.group / LANE_PAIRS;
+    int steps = codes_planes(bits) ? bits == 5 : w->codes.group / LANE_PAIRS;
     bool middle = bits == 4 && !PAIR_BOOKS && around_middle(w);
     if (steps == 1 && middle) code_product(bits, true, 1, w, p, y, stride, from, to);
     else if (steps == 1) code_product(bits, false, 1, w, p, y, stride, from, to);
-    else if (bits == 8 && !HAS_PAIRS && !steps) code_product(bits, false, 0, w, p, y, stride, from, to);
+    else if (bits == 6 || (bits == 8 && !HAS_PAIRS && !steps))
+        code_product(bits, false, 0, w, p, y, stride, from, to);
     else code_product(bits, false, steps, w, p, y, stride, from, to);
 }
 #define PRODUCT(name, bits)                                                                               \
@@ -220,13 +230,16 @@ INLINE void codes_of(int bits, const Tensor *w, const Packed *p, float *y, size_
         codes_of(bits, w, p, y, stride, from, to);                                                        \
     }
 PRODUCT(codes_8, 8)
+PRODUCT(codes_6, 6)
+PRODUCT(codes_5, 5)
 PRODUCT(codes_4, 4)
 #undef PRODUCT
 
 // NULL if codes are decoded first: for many rows, other forms, and groups of 16 in pairs.
 static inline Multiply *product_of_codes(const Tensor *w, const Packed *p) {
+    static Multiply *const of[] = {[4] = codes_4, [5] = codes_5, [6] = codes_6, [8] = codes_8};
     if (p->rows <= BLOCK_ROWS && packed_form(p) == CODES_FORM && !(HAS_PAIRS && w->codes.group < LANE_PAIRS))
-        return w->codes.bits == 8 ? codes_8 : codes_4;
+        return of[w->codes.bits];
     return NULL;
 }
 #endif
@@ -247,8 +260,7 @@ static inline void multiply_decoded(Multiply *multiply, int unit, const Tensor *
 // --- any product
 
 static inline size_t packed_bytes(int rows, int columns) {
-    size_t values = row_bytes(FORM_F32, columns), codes = int8_row_bytes(8, columns); // or of 4 bits
-    if (codes < int8_row_bytes(4, columns)) codes = int8_row_bytes(4, columns);
+    size_t values = row_bytes(FORM_F32, columns), codes = int8_row_bytes(6, columns); // others need no more
     return (size_t)rows * (values > codes ? values : codes);
 }
 

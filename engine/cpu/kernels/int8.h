@@ -7,12 +7,13 @@
 //      16 blocks      as long as there are as many: the i-th of them has lane i
 //      the rest       4 blocks at a time: the i-th of these has the lanes 4 i to 4 i + 3
 //                     lane 4 i + j has, of codes of 4 bits, the columns 8 j to 8 j + 7 of the block,
-//                     of 8 bits 4 j to 4 j + 3, and 16 more than these
+//                     of others 4 j to 4 j + 3, and 16 more than these
 //      groups of 16   the same as two sums, of the first and the last 16 columns, each with its own scale
 //
 // and a lane becomes fma(sum, scale of the weights * scale of the activations, lane), from the first block to
-// the last. Codes of 4 bits have a low, times the sum of a block's activations: before the products of 16
-// blocks, or of the rest, lane i becomes fma(low, sum * scale of the activations, lane) for the i-th of them.
+// the last. Codes of 4 and 5 bits have a low, times the sum of a block's activations: before the products of
+// 16 blocks, or of the rest, lane i becomes fma(low, sum * scale of the activations, lane) for the i-th of
+// them. Codes of 6 bits are those less 32, as 8 bits have them.
 // In the end the lanes are added as lanes_sum does.
 #pragma once
 #include "engine/base/numbers.h"

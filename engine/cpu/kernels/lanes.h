@@ -5,7 +5,7 @@
 // A sum over k runs in lanes; at its end the lanes are added, halves onto halves. bf16 is read in pairs: of
 // 32 neighbours, a shift turns the even ones into f32, a mask the odd ones.
 #pragma once
-#include "engine/base/numbers.h"
+#include "engine/model/tensor.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -130,7 +130,9 @@ enum { HAS_PAIRS = 0 }; // lanes_pairs is never called
 static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) { return (void)a, (void)b, sum; }
 #endif
 
-// --- a step of codes of 8 or 4 bits (engine/model/tensor.h) as values, for codes.h
+// --- a step of codes (engine/model/tensor.h) as values, for codes.h
+//
+// Those of 5 and 6 bits are read as bytes from 0 on, so that 6 bits have a low, too: -32 times the scale.
 //
 // A group's book turns its codes into values. It has the scale and the low in every lane; for groups of 16,
 // half a step each, the scales of both halves. With CODE_TABLES it is, for 4 bits, a table of the values in
@@ -139,11 +141,54 @@ typedef struct Book {
     Lanes of, low;
 } Book;
 
+// Codes in memory. Of those in two planes it's the lower bits; `upper` is unused by others.
+typedef struct CodesAt {
+    const unsigned char *codes, *upper;
+} CodesAt;
+INLINE CodesAt codes_of_row(const unsigned char *row, int columns) {
+    return (CodesAt){row, row + columns / 2};
+}
+INLINE CodesAt codes_after(int bits, CodesAt at, int columns) {
+    at.codes += (size_t)columns * (size_t)(codes_planes(bits) ? PLANE_BITS : bits) / 8;
+    at.upper += codes_planes(bits) ? (size_t)columns * (size_t)(bits - PLANE_BITS) / 8 : 0;
+    return at;
+}
+
 // To bf16: 65535 x, rounded to f32, is 65536 x less the rounded x. It needs 0 or 2^-126 <= |x| < 2^111, as
 // tensor.h promises. A zero loses its sign, which no sum shows: sums begin with +0.
 static inline Lanes lanes_bf16_round(Lanes x) {
     return lanes_fma(x, lanes_set(65536), lanes_mul(x, lanes_set(-65535)));
 }
+
+// How far to the right a word's bits in the upper plane go, to be above the lower ones; all such bits.
+INLINE int upper_shift(int bits, int word) {
+    return word / (bits - PLANE_BITS) * (bits - PLANE_BITS) - PLANE_BITS;
+}
+INLINE char upper_mask(int bits) { return bits == 5 ? 0x10 : 0x30; }
+
+#if defined(__AVX2__)
+// The bytes of a block's codes in two planes, in order. A shuffle finds what a half of a byte of the upper
+// plane, less the bits of other words, adds to the lower bits: shifts by lanes take a Zen 1 half as long
+// again.
+typedef struct PlaneCodes {
+    __m128i first, last;
+} PlaneCodes;
+INLINE PlaneCodes plane_codes(int bits, CodesAt at) {
+    const __m128i own = bits == 5 ? _mm_setr_epi32(0x01010101, 0x02020202, 0x04040404, 0x08080808)
+                                  : _mm_setr_epi32(0x03030303, 0x03030303, 0x0c0c0c0c, 0x0c0c0c0c);
+    const __m128i adds = bits == 5 ? _mm_setr_epi8(0, 16, 16, 0, 16, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0)
+                                   : _mm_setr_epi8(0, 16, 32, 48, 16, 0, 0, 0, 32, 0, 0, 0, 48, 0, 0, 0);
+    const __m128i half = _mm_set1_epi8(15);
+    int64_t word = 0;
+    memcpy(&word, at.upper, bits == 5 ? 4 : 8);
+    __m128i upper = bits == 5 ? _mm_set1_epi32((int32_t)word) : _mm_set1_epi64x(word);
+    __m128i lower = _mm_loadu_si128((const __m128i *)(const void *)at.codes);
+    __m128i first = _mm_shuffle_epi8(adds, _mm_and_si128(upper, own));
+    __m128i last = _mm_shuffle_epi8(adds, _mm_and_si128(_mm_srli_epi16(upper, 4), own));
+    return (PlaneCodes){_mm_or_si128(first, _mm_and_si128(lower, half)),
+                        _mm_or_si128(last, _mm_and_si128(_mm_srli_epi16(lower, 4), half))};
+}
+#endif
 
 #if defined(__AVX512F__)
 enum { CODE_TABLES = 1 };
@@ -157,14 +202,22 @@ static inline __m512 digits_of(__m512i x, int mask, int magic) { // (x & mask) ^
 }
 
 typedef __m512i CodeStep;
-INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
-    if (bits == 4) return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
-    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
+INLINE CodeStep load_codes(int bits, CodesAt at) {
+    if (codes_planes(bits)) {
+        PlaneCodes all = plane_codes(bits, at);
+        return _mm512_cvtepu16_epi32(_mm256_inserti128_si256(_mm256_castsi128_si256(all.first), all.last, 1));
+    }
+    if (bits == 4) return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at.codes));
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)at.codes));
 }
 // Even codes of 8 bits become the low digits of 2^23 + 128; odd ones those of 2^15 + 128, whose product with
 // a scale is exact.
 INLINE Lanes decode_half(int bits, CodeStep codes, Book book, int half) {
     if (bits == 4) return _mm512_permutexvar_ps(half ? _mm512_srli_epi32(codes, 4) : codes, book.of);
+    if (codes_planes(bits)) {
+        codes = half ? _mm512_srli_epi32(codes, 8) : _mm512_and_si512(codes, _mm512_set1_epi32(255));
+        return lanes_bf16_round(lanes_fma(_mm512_cvtepi32_ps(codes), book.of, book.low));
+    }
     if (half) return lanes_bf16_round(lanes_fma(digits_of(codes, 0xff00, 0x47008000), book.of, book.low));
     __m512 code = _mm512_sub_ps(digits_of(codes, 0xff, 0x4b000080), _mm512_set1_ps(0x1p23f + 128));
     return lanes_bf16_round(lanes_mul(code, book.of));
@@ -182,12 +235,20 @@ INLINE Lanes pair_table(Lanes values) {
     __m256i half = (__m256i)_mm512_cvtneps_pbh(values);
     return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(half), half, 1));
 }
-INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
-    const __m128i *at = (const __m128i *)(const void *)codes;
+INLINE Lanes decode_pairs(int bits, CodesAt codes, Book book) {
+    const __m128i *at = (const __m128i *)(const void *)codes.codes;
     if (bits == 4) {
         __m512i i = _mm512_cvtepu8_epi32(_mm_loadu_si128(at));
         i = _mm512_or_si512(i, _mm512_slli_epi32(i, 12));
         return _mm512_castsi512_ps(_mm512_permutexvar_epi16(i, _mm512_castps_si512(book.of)));
+    }
+    if (codes_planes(bits)) {
+        PlaneCodes all = plane_codes(bits, codes);
+        __m512 first = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(all.first));
+        __m512 last = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(all.last));
+        __m512bh values =
+            _mm512_cvtne2ps_pbh(lanes_fma(last, book.of, book.low), lanes_fma(first, book.of, book.low));
+        return _mm512_castsi512_ps((__m512i)values);
     }
     __m512 a = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at)));
     __m512 b = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at + 1)));
@@ -202,18 +263,24 @@ static inline Lanes lanes_halves(float a, float b) { return (Lanes){_mm256_set1_
 typedef struct CodeStep {
     __m256i a, b;
 } CodeStep;
-INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
-    const __m128i *at = (const __m128i *)(const void *)codes;
+INLINE CodeStep load_codes(int bits, CodesAt codes) {
+    const __m128i *at = (const __m128i *)(const void *)codes.codes;
+    if (codes_planes(bits)) {
+        PlaneCodes all = plane_codes(bits, codes);
+        return (CodeStep){_mm256_cvtepu16_epi32(all.first), _mm256_cvtepu16_epi32(all.last)};
+    }
     if (bits == 4)
-        return (CodeStep){_mm256_cvtepu8_epi32(_mm_loadl_epi64(at)),
-                          _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(codes + 8)))};
+        return (CodeStep){
+            _mm256_cvtepu8_epi32(_mm_loadl_epi64(at)),
+            _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(codes.codes + 8)))};
     return (CodeStep){_mm256_cvtepi16_epi32(_mm_loadu_si128(at)),
                       _mm256_cvtepi16_epi32(_mm_loadu_si128(at + 1))};
 }
 INLINE Lanes decode_half(int bits, CodeStep c, Book book, int half) {
-    if (bits == 4) { // a table of sixteen would take two look-ups and a blend for eight values
-        __m256i low = _mm256_set1_epi32(15);
-        c = half ? (CodeStep){_mm256_srli_epi32(c.a, 4), _mm256_srli_epi32(c.b, 4)}
+    if (bits != 8) { // of 4 a table of sixteen would take two look-ups and a blend for eight values
+        __m256i low = _mm256_set1_epi32(bits == 4 ? 15 : 255);
+        int next = bits == 4 ? 4 : 8;
+        c = half ? (CodeStep){_mm256_srli_epi32(c.a, next), _mm256_srli_epi32(c.b, next)}
                  : (CodeStep){_mm256_and_si256(c.a, low), _mm256_and_si256(c.b, low)};
         Lanes code = {_mm256_cvtepi32_ps(c.a), _mm256_cvtepi32_ps(c.b)};
         return lanes_bf16_round(lanes_fma(code, book.of, book.low));
@@ -242,18 +309,31 @@ static inline Lanes lanes_halves(float a, float b) {
     for (int i = 0; i < LANES; i++) x[i] = i < LANES / 2 ? a : b;
     return lanes_load(x);
 }
-typedef struct CodeStep {
-    const unsigned char *at;
-} CodeStep;
-INLINE CodeStep load_codes(int bits, const unsigned char *codes) { return (void)bits, (CodeStep){codes}; }
+typedef CodesAt CodeStep;
+INLINE CodeStep load_codes(int bits, CodesAt at) { return (void)bits, at; }
+INLINE void plane_codes(int bits, CodesAt at, unsigned char out[PLANE_BLOCK]) {
+    int upper = bits == 5 ? 1 : 2, mask = bits == 5 ? 1 : 3;
+    for (int v = 0; v < PLANE_BLOCK / 4; v++)
+        for (int i = 0; i < 4; i++) {
+            int high = at.upper[v % upper * 4 + i] >> v / upper * upper & mask;
+            int low = at.codes[v % 4 * 4 + i] >> v / 4 * 4 & 15;
+            out[4 * v + i] = (unsigned char)(low | high << PLANE_BITS);
+        }
+}
 INLINE Lanes decode_half(int bits, CodeStep c, Book book, int half) {
+    unsigned char all[PLANE_BLOCK];
     float of[LANES], x[LANES];
     lanes_store(of, book.of);
+    if (codes_planes(bits)) {
+        plane_codes(bits, c, all);
+        for (int i = 0; i < LANES; i++) x[i] = (float)all[2 * i + half];
+        return lanes_bf16_round(lanes_fma(lanes_load(x), book.of, book.low));
+    }
     for (int i = 0; i < LANES; i++)
-        x[i] = bits == 4 ? of[c.at[i] >> 4 * half & 15] : (float)(int8_t)c.at[2 * i + half] * of[i];
+        x[i] = bits == 4 ? of[c.codes[i] >> 4 * half & 15] : (float)(int8_t)c.codes[2 * i + half] * of[i];
     return bits == 4 ? lanes_load(x) : lanes_bf16_round(lanes_load(x));
 }
-INLINE CodeStep odd_codes(CodeStep c) { return (CodeStep){c.at + 1}; }
+INLINE CodeStep odd_codes(CodeStep c) { return (CodeStep){c.codes + 1, NULL}; }
 static inline Lanes lanes_join(Lanes even, Lanes odd) {
     uint32_t a[LANES], b[LANES];
     memcpy(a, &even, sizeof a);
@@ -268,7 +348,7 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 // A step's values as 32 neighbours in bf16.
 enum { PAIR_BOOKS = 0 };
 INLINE Lanes pair_table(Lanes values) { return values; }
-INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
+INLINE Lanes decode_pairs(int bits, CodesAt codes, Book book) {
     CodeStep step = load_codes(bits, codes);
     return lanes_join(decode_half(bits, step, book, 0), decode_half(bits, step, book, 1));
 }
@@ -278,7 +358,7 @@ INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
 INLINE Book book_of(int bits, bool middle, float scale, float low) {
     static const float numbers[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     Lanes all = lanes_set(scale), codes = lanes_load(numbers);
-    if (bits == 8 || !CODE_TABLES) return (Book){all, lanes_set(low)};
+    if (bits != 4 || !CODE_TABLES) return (Book){all, lanes_set(low)};
     if (PAIR_BOOKS) return (Book){.of = pair_table(lanes_fma(codes, all, lanes_set(low)))};
     if (!middle) return (Book){.of = lanes_bf16_round(lanes_fma(codes, all, lanes_set(low)))};
     Lanes up = lanes_fma(codes, lanes_set(65536), lanes_set(-8 * 65536));
@@ -287,7 +367,10 @@ INLINE Book book_of(int bits, bool middle, float scale, float low) {
 }
 
 // Groups of 16, two a step. Their scales may be too long for an exact product with CODE_BASE.
-INLINE Book split_book(float first, float second) { return (Book){.of = lanes_halves(first, second)}; }
-INLINE Lanes decode_split(CodeStep codes, Book book, int half) {
+INLINE Book split_book(const float *scale, const float *low) {
+    return (Book){lanes_halves(scale[0], scale[1]), lanes_halves(low[0], low[1])};
+}
+INLINE Lanes decode_split(int bits, CodeStep codes, Book book, int half) {
+    if (bits != 8) return decode_half(bits, codes, book, half);
     return decode_half(8, half ? odd_codes(codes) : codes, book, 0);
 }

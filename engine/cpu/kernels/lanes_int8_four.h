@@ -49,6 +49,13 @@ INLINE Piece codes_dot(int bits, const PieceCodes *w, const unsigned char *x, in
     return vcvtq_f32_s32(sum);
 }
 static inline Start start_zero(void) { return vdupq_n_s32(0); }
+static inline Start start_less(Start a, Start b) { return vsubq_s32(a, b); }
+// Adds the upper bits in bytes of x, `right` places to the right of their own.
+INLINE int8x16_t add_upper(int bits, int8x16_t lower, int8x16_t x, int8x16_t right) {
+    uint8x16_t bytes = vshlq_u8(vreinterpretq_u8_s8(x), vnegq_s8(right));
+    bytes = vandq_u8(bytes, vdupq_n_u8((uint8_t)upper_mask(bits)));
+    return vreinterpretq_s8_u8(vorrq_u8(vreinterpretq_u8_s8(lower), bytes));
+}
 
 #else
 typedef Quarter Piece;
@@ -103,30 +110,67 @@ INLINE Piece codes_dot(int bits, const PieceCodes *w, const unsigned char *x, in
     return (Piece){(float)sum[0], (float)sum[1], (float)sum[2], (float)sum[3]};
 }
 static inline Start start_zero(void) { return (Start){0}; }
+static inline Start start_less(Start a, Start b) { return a - b; }
+INLINE Sixteen add_upper(int bits, Sixteen lower, Sixteen x, Sixteen right) {
+    typedef uint8_t Bytes __attribute__((vector_size(16)));
+    Bytes up = (Bytes)x << 4 >> (Bytes)(right + 4), whole = (Bytes)x >> (Bytes)right;
+    Bytes bytes = (Bytes)(right < 0);
+    bytes = (up & bytes) | (whole & ~bytes);
+    return lower | (Sixteen)(bytes & (uint8_t)upper_mask(bits));
+}
 #endif
 
 static inline Piece piece_turn(Piece x) { return x; }
 static inline Start start_load(const unsigned char *p, int piece) {
-    return (void)p, (void)piece, start_zero();
+    Start x;
+    memcpy(&x, p + piece * 16, sizeof x);
+    return x;
 }
-static inline Start start_less(Start a, Start b) { return (void)b, a; }
 INLINE void codes_at(const unsigned char *p, int piece, int vectors, PieceCodes *w) {
     for (int v = 0; v < vectors; v++) w->v[v] = sixteen(p + v * INT8_VECTOR + piece * 16);
 }
 INLINE void codes_put(unsigned char *p, int piece, int vectors, const PieceCodes *w) {
     for (int v = 0; v < vectors; v++) memcpy(p + v * INT8_VECTOR + piece * 16, &w->v[v], 16);
 }
-INLINE void codes_wide(int bits, const unsigned char *codes, int piece, PieceCodes *w) {
-    codes += piece * 16 * bits;
-    for (int half = 0; half < bits / 4; half++) {
-        for (int i = 0; i < 4; i++) w->v[4 * half + i] = sixteen(codes + 4 * bits * i + 16 * half);
+
+// A word of the upper plane for each of four, and how far each goes to the right.
+INLINE void raise(int bits, __typeof__(sixteen(NULL)) *w, const uint32_t word[4], const int shift[4]) {
+    unsigned char x[16], right[16];
+    for (int i = 0; i < 4; i++) memcpy(x + 4 * i, &word[i], 4);
+    for (int i = 0; i < 16; i++) right[i] = (unsigned char)shift[i / 4];
+    *w = add_upper(bits, *w, sixteen(x), sixteen(right));
+}
+INLINE void codes_wide(int bits, CodesAt at, int piece, PieceCodes *w) {
+    int lower = bits == 8 ? 8 : 4, upper = bits - PLANE_BITS;
+    const unsigned char *codes = at.codes + piece * 16 * lower;
+    for (int half = 0; half < lower / 4; half++) {
+        for (int i = 0; i < 4; i++) w->v[4 * half + i] = sixteen(codes + 4 * lower * i + 16 * half);
         codes_turn(w->v + 4 * half);
     }
-    for (int v = 0; bits == 4 && v < 4; v++) byte_halves(w->v[v], &w->v[v], &w->v[4 + v]);
+    for (int v = 0; bits != 8 && v < 4; v++) byte_halves(w->v[v], &w->v[v], &w->v[4 + v]);
+    for (int v = 0; codes_planes(bits) && v < INT8_WORDS; v++) {
+        uint32_t word[4];
+        int shift[4];
+        for (int i = 0; i < 4; i++) {
+            memcpy(&word[i], at.upper + 4 * (upper * (4 * piece + i) + v % upper), sizeof *word);
+            shift[i] = upper_shift(bits, v);
+        }
+        raise(bits, &w->v[v], word, shift);
+    }
 }
-INLINE void codes_narrow(int bits, const unsigned char *codes, int piece, PieceCodes *w) {
-    codes += piece * 4 * bits;
+INLINE void codes_narrow(int bits, CodesAt at, int piece, PieceCodes *w) {
+    int lower = bits == 8 ? 8 : 4, upper = bits - PLANE_BITS;
+    const unsigned char *codes = at.codes + piece * 4 * lower;
     w->v[0] = sixteen(codes);
-    if (bits == 4) byte_halves(w->v[0], &w->v[0], &w->v[1]);
+    if (bits != 8) byte_halves(w->v[0], &w->v[0], &w->v[1]);
     else w->v[1] = sixteen(codes + 16);
+    for (int v = 0; codes_planes(bits) && v < 2; v++) {
+        uint32_t word[4];
+        int shift[4];
+        for (int j = 0; j < 4; j++) {
+            memcpy(&word[j], at.upper + 4 * (upper * piece + j % upper), sizeof *word);
+            shift[j] = upper_shift(bits, 4 * v + j);
+        }
+        raise(bits, &w->v[v], word, shift);
+    }
 }

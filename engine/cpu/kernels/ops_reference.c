@@ -31,7 +31,7 @@ static void add_integers(const Tensor *w, size_t n, size_t b, const Int8Block *x
 }
 
 static void add_lows(const Tensor *w, size_t n, size_t first, size_t count, const Int8Block *x, float *lane) {
-    for (size_t i = 0; w->codes.bits == 4 && i < count; i++) {
+    for (size_t i = 0; codes_lowered(w->codes.bits) && i < count; i++) {
         size_t group = (first + i) * INT8_BLOCK / (size_t)w->codes.group;
         lane[i] = fmaf(tensor_scale(w, n, group).low, x[first + i].sum, lane[i]);
     }

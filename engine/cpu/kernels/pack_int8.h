@@ -10,9 +10,12 @@ static inline int int8_wide(int columns) { return columns / INT8_BLOCK / INT8_WI
 static inline int int8_rest(int columns) { return columns / INT8_BLOCK % INT8_WIDE; }
 static inline int int8_narrow(int columns) { return (int8_rest(columns) + INT8_NARROW - 1) / INT8_NARROW; }
 
+// Whether sums of codes start at the sum of the activations, times what codes have more in the registers.
+INLINE bool int8_starts(int bits) { return bits == 6 || (bits == 8 && INT8_STARTS); }
+
 // Bytes of a row's step of registers of words; of the row.
 static inline size_t int8_step_bytes(int bits, int vectors) {
-    int more = bits == 4 ? 2 : INT8_STARTS ? 3 : 1;
+    int more = codes_lowered(bits) ? 2 : int8_starts(bits) ? 3 : 1;
     return (size_t)(vectors + more) * INT8_VECTOR;
 }
 static inline size_t int8_row_bytes(int bits, int columns) {
@@ -31,8 +34,8 @@ static inline void int8_put(int bits, const Int8Block *from, int vectors, int pl
     int32_t start[INT8_WORDS], all = 0;
     for (int v = 0; v < INT8_WORDS; v++) {
         for (int i = 0; i < 4; i++)
-            words[v][i] = from->code[bits == 8 ? 4 * v + i : 8 * (v % 4) + 2 * i + v / 4];
-        start[v] = -128 * (words[v][0] + words[v][1] + words[v][2] + words[v][3]);
+            words[v][i] = from->code[bits == 4 ? 8 * (v % 4) + 2 * i + v / 4 : 4 * v + i];
+        start[v] = -(1 << (bits - 1)) * (words[v][0] + words[v][1] + words[v][2] + words[v][3]);
     }
     unsigned char *scales = step + (size_t)vectors * INT8_VECTOR;
     bool wide = vectors == INT8_WORDS;
@@ -40,7 +43,7 @@ static inline void int8_put(int bits, const Int8Block *from, int vectors, int pl
         memcpy(step + (wide ? v : v / 4) * INT8_VECTOR + 4 * (place + (wide ? 0 : v % 4)), words[v], 4);
     for (int j = 0; j < (wide ? 1 : 4); j++) {
         memcpy(scales + 4 * (place + j), &from->scale, 4);
-        if (bits == 4 || !INT8_STARTS) continue;
+        if (!int8_starts(bits)) continue;
         int32_t first = start[j];
         for (int v = 1; wide && v < 4; v++) first += start[v];
         all = first + start[4 + j];
@@ -59,7 +62,8 @@ static inline void int8_pack_row(const float *x, const Packed *p, unsigned char 
         for (int b = 0; b < INT8_WIDE; b++, x += INT8_BLOCK) {
             int8_round(x, &block);
             int8_put(p->bits, &block, INT8_WORDS, place_of(b), to);
-            if (p->bits == 4) memcpy(to + 9 * INT8_VECTOR + 4 * place_of(b), &block.sum, sizeof block.sum);
+            if (codes_lowered(p->bits))
+                memcpy(to + 9 * INT8_VECTOR + 4 * place_of(b), &block.sum, sizeof block.sum);
         }
     to += (size_t)at * narrow - (size_t)at * wide;
     unsigned char *sums = to + 3 * INT8_VECTOR; // of all that are left, in the first narrow step
@@ -68,7 +72,7 @@ static inline void int8_pack_row(const float *x, const Packed *p, unsigned char 
         if (b % INT8_NARROW == 0) memset(to, 0, narrow);
         int8_round(x, &block);
         int8_put(p->bits, &block, 2, b % INT8_NARROW * 4, to);
-        if (p->bits == 4) memcpy(sums + 4 * b, &block.sum, sizeof block.sum);
+        if (codes_lowered(p->bits)) memcpy(sums + 4 * b, &block.sum, sizeof block.sum);
     }
 }
 

@@ -25,10 +25,12 @@ static __attribute__((noinline)) void block_scales(const Tensor *w, bool split, 
     int group = w->codes.group, apart = group == 4 * INT8_BLOCK ? 2 : group == 2 * INT8_BLOCK;
     // cppcheck-suppress [uninitvar, ctuuninitvar]
     float *scale = out->of.scale, *low = out->of.low; // to be filled
-    read_scales(w, of_row, split ? 2 * first : first >> apart, split ? 2 * count : count >> apart, &out->of);
+    GroupScales both;
+    read_scales(w, of_row, split ? 2 * first : first >> apart, split ? 2 * count : count >> apart,
+                split ? &both : &out->of);
     for (int b = 0; split && b < count; b++) {
-        out->last[b] = scale[2 * b + 1];
-        scale[b] = scale[2 * b];
+        scale[b] = both.scale[2 * b];
+        out->last[b] = both.scale[2 * b + 1];
     }
     for (int b = count - 1; apart && b > 0; b--) {
         scale[b] = scale[b >> apart];
@@ -45,6 +47,11 @@ enum { INT8_AHEAD = 8192, INT8_LINE = 64 };
 INLINE void int8_fetch(const unsigned char *at, size_t bytes) {
     for (size_t i = 0; i < bytes; i += INT8_LINE) __builtin_prefetch(at + INT8_AHEAD + i, 0, 3);
 }
+INLINE void int8_fetch_codes(int bits, CodesAt at, int columns) {
+    CodesAt end = codes_after(bits, at, columns);
+    int8_fetch(at.codes, (size_t)(end.codes - at.codes));
+    int8_fetch(at.upper, (size_t)(end.upper - at.upper));
+}
 
 // A piece of an output's step. `other`: the lows of 4 bits; the scales of the last 16 columns, if split.
 typedef struct Int8Step {
@@ -52,8 +59,8 @@ typedef struct Int8Step {
     Piece scale, other;
 } Int8Step;
 
-INLINE void int8_read(int bits, bool split, int vectors, const unsigned char *codes, const BlockScales *s,
-                      int b, int piece, Int8Step *out) {
+INLINE void int8_read(int bits, bool split, int vectors, CodesAt codes, const BlockScales *s, int b,
+                      int piece, Int8Step *out) {
     const float *other = split ? s->last + b : s->of.low + b;
     if (vectors == INT8_WORDS) {
         codes_wide(bits, codes, piece, &out->w);
@@ -72,7 +79,7 @@ INLINE void int8_step(int bits, bool split, int vectors, int rows, bool lows, co
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++, x += int8_step_bytes(bits, vectors)) {
         const unsigned char *more = x + vectors * INT8_VECTOR;
-        bool starts = INT8_STARTS && bits == 8;
+        bool starts = int8_starts(bits);
         Piece own = piece_load((const float *)(const void *)more, piece);
         Start start = starts ? start_load(more + INT8_VECTOR, piece) : start_zero();
         more += INT8_VECTOR;
@@ -132,14 +139,22 @@ INLINE void int8_put_sums(int rows, const Int8Product *t, Piece (*sum)[INT8_ROWS
 // How many blocks' scales are read at a time.
 INLINE int int8_run(bool split) { return split ? SCALES / 2 : SCALES; }
 
+// The last codes of a matrix, with room behind them.
+INLINE CodesAt int8_copy(int bits, CodesAt from, int columns, unsigned char to[INT8_NARROW * INT8_BLOCK]) {
+    CodesAt end = codes_after(bits, from, columns), out = {to, to + INT8_NARROW * INT8_BLOCK / 2};
+    memcpy(to, from.codes, (size_t)(end.codes - from.codes));
+    if (codes_planes(bits)) memcpy(to + (out.upper - to), from.upper, (size_t)(end.upper - from.upper));
+    return out;
+}
+
 // Of the codes themselves; without rows they are kept. Scales are read here if a row is longer than a run,
 // else they are in `s` from `at` on. `ends`: memory ends with these codes.
-INLINE void int8_output(int bits, bool split, int rows, const Int8Product *t, const unsigned char *codes,
+INLINE void int8_output(int bits, bool split, int rows, const Int8Product *t, CodesAt codes,
                         const unsigned char *scales, BlockScales *s, int at, bool ends, float *y,
                         unsigned char *kept) {
     enum { WIDE_KEPT = (INT8_WORDS + 2) * INT8_VECTOR };
     int blocks = t->w->columns / INT8_BLOCK, run = int8_run(split), b = 0, count = 0;
-    size_t bytes = INT8_BLOCK * (size_t)bits / 8, wide = (size_t)rows * int8_step_bytes(bits, INT8_WORDS);
+    size_t wide = (size_t)rows * int8_step_bytes(bits, INT8_WORDS);
     const unsigned char *x = t->x;
     unsigned char end[INT8_NARROW * INT8_BLOCK];
     Int8Step step;
@@ -152,32 +167,35 @@ INLINE void int8_output(int bits, bool split, int rows, const Int8Product *t, co
 #pragma GCC unroll 4
         for (int piece = 0; piece < PIECES; piece++) {
             Piece own[INT8_ROWS]; // in registers
-            const unsigned char *from = codes, *in = x;
+            CodesAt from = codes;
+            const unsigned char *in = x;
             for (int r = 0; r < rows; r++) own[r] = sum[piece][r];
-            for (b = 0; b + INT8_WIDE <= count; b += INT8_WIDE, from += INT8_WIDE * bytes, in += wide) {
-                if (piece == 0) int8_fetch(from, INT8_WIDE * bytes);
+            for (b = 0; b + INT8_WIDE <= count; b += INT8_WIDE, in += wide) {
+                if (piece == 0) int8_fetch_codes(bits, from, INT8_WIDE * INT8_BLOCK);
                 int8_read(bits, split, INT8_WORDS, from, s, at + b, piece, &step);
                 if (!rows) int8_keep(INT8_WORDS, piece, &step, kept + (size_t)(b / INT8_WIDE) * WIDE_KEPT);
-                int8_step(bits, split, INT8_WORDS, rows, bits == 4, &step, in, piece, own);
+                int8_step(bits, split, INT8_WORDS, rows, codes_lowered(bits), &step, in, piece, own);
+                from = codes_after(bits, from, INT8_WIDE * INT8_BLOCK);
             }
             for (int r = 0; r < rows; r++) sum[piece][r] = own[r];
         }
-        codes += (size_t)b * bytes;
+        codes = codes_after(bits, codes, b * INT8_BLOCK);
         x += (size_t)(b / INT8_WIDE) * wide;
         kept += (size_t)(b / INT8_WIDE) * WIDE_KEPT;
     }
     for (int r = 0; r < rows; r++)
         for (int piece = 0; piece < PIECES; piece++) sum[piece][r] = piece_turn(sum[piece][r]);
-    for (int first = b; b < count; b += INT8_NARROW, codes += INT8_NARROW * bytes, kept += 4 * INT8_VECTOR) {
-        if (ends && count - b < INT8_NARROW) codes = memcpy(end, codes, (size_t)(count - b) * bytes);
+    for (int first = b; b < count; b += INT8_NARROW, kept += 4 * INT8_VECTOR) {
+        if (ends && count - b < INT8_NARROW) codes = int8_copy(bits, codes, (count - b) * INT8_BLOCK, end);
 #pragma GCC unroll 4
         for (int piece = 0; piece < PIECES; piece++) {
             if (rows && !int8_some(piece, count - b)) continue;
             int8_read(bits, split, 2, codes, s, at + b, piece, &step);
             if (!rows) int8_keep(2, piece, &step, kept);
-            int8_step(bits, split, 2, rows, bits == 4 && b == first, &step, x, piece, sum[piece]);
+            int8_step(bits, split, 2, rows, codes_lowered(bits) && b == first, &step, x, piece, sum[piece]);
         }
         x += (size_t)rows * int8_step_bytes(bits, 2);
+        codes = codes_after(bits, codes, INT8_NARROW * INT8_BLOCK);
     }
     int8_put_sums(rows, t, sum, y);
 }
@@ -196,9 +214,10 @@ INLINE void int8_outputs(int bits, bool split, int rows, const Int8Product *t, i
             begin = n;
         }
         int8_fetch(of_row, t->scale_bytes);
-        int8_output(bits, split, rows, t, codes + (size_t)n * t->row_bytes, of_row, &s,
-                    together ? (n - begin) * blocks : 0, (size_t)(t->w->rows - n) * t->row_bytes < most,
-                    t->y + (n - from), t->kept + (size_t)(n - from) * kept);
+        int8_output(bits, split, rows, t, codes_of_row(codes + (size_t)n * t->row_bytes, t->w->columns),
+                    of_row, &s, together ? (n - begin) * blocks : 0,
+                    (size_t)(t->w->rows - n) * t->row_bytes < most, t->y + (n - from),
+                    t->kept + (size_t)(n - from) * kept);
     }
 }
 
@@ -218,7 +237,7 @@ INLINE void int8_again(int bits, bool split, int rows, const Int8Product *t, int
             for (int r = 0; r < rows; r++) own[r] = piece_zero();
             for (int i = 0; i < wide; i++, w += (INT8_WORDS + 2) * INT8_VECTOR) {
                 int8_kept(INT8_WORDS, piece, w, &step);
-                int8_step(bits, split, INT8_WORDS, rows, bits == 4, &step, x, piece, own);
+                int8_step(bits, split, INT8_WORDS, rows, codes_lowered(bits), &step, x, piece, own);
                 x += (size_t)rows * int8_step_bytes(bits, INT8_WORDS);
             }
             for (int r = 0; r < rows; r++) sum[piece][r] = piece_turn(own[r]);
@@ -229,7 +248,7 @@ INLINE void int8_again(int bits, bool split, int rows, const Int8Product *t, int
             for (int piece = 0; piece < PIECES; piece++) {
                 if (!int8_some(piece, rest - b)) continue;
                 int8_kept(2, piece, kept, &step);
-                int8_step(bits, split, 2, rows, bits == 4 && b == 0, &step, x, piece, sum[piece]);
+                int8_step(bits, split, 2, rows, codes_lowered(bits) && b == 0, &step, x, piece, sum[piece]);
             }
             x += (size_t)rows * int8_step_bytes(bits, 2);
         }
@@ -274,18 +293,23 @@ typedef void Int8Multiply(int rows, const Int8Product *t, int from, int to);
         int8_rows(bits, split, again, rows, t, from, to);                                          \
     }
 PRODUCT(int8_4, 4, false, false)
+PRODUCT(int8_5, 5, false, false)
+PRODUCT(int8_6, 6, true, false)
 PRODUCT(int8_8, 8, false, false)
 PRODUCT(int8_halves, 8, true, false)
 PRODUCT(int8_4_again, 4, false, true)
+PRODUCT(int8_5_again, 5, false, true)
+PRODUCT(int8_6_again, 6, true, true)
 PRODUCT(int8_8_again, 8, false, true)
 PRODUCT(int8_halves_again, 8, true, true)
 #undef PRODUCT
 
 static inline void int8_matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
     enum { CHUNK = 24 << 10 }; // of outputs made ready
-    int kind = p->bits == 4 ? 0 : w->codes.group >= INT8_BLOCK ? 1 : 2, groups = int8_groups(p->rows);
-    Int8Multiply *const once[] = {int8_4, int8_8, int8_halves};
-    Int8Multiply *const again[] = {int8_4_again, int8_8_again, int8_halves_again};
+    int kind = p->bits == 8 && w->codes.group < INT8_BLOCK ? 0 : p->bits, groups = int8_groups(p->rows);
+    Int8Multiply *const once[] = {int8_halves, [4] = int8_4, [5] = int8_5, [6] = int8_6, [8] = int8_8};
+    Int8Multiply *const again[] = {
+        int8_halves_again, [4] = int8_4_again, [5] = int8_5_again, [6] = int8_6_again, [8] = int8_8_again};
     size_t kept = kept_bytes(w->columns), room = (size_t)MATMUL_UNIT * (size_t)w->columns * sizeof(uint16_t);
     int unit = (int)((CHUNK < room ? CHUNK : room) / kept);
     Int8Product t = {.w = w,
@@ -322,7 +346,7 @@ static inline double int8_peak(long rounds) {
     Int8Step step[PIECES];
     for (int i = 0; i < SUMS * PIECES; i++) sum[i / SUMS][i % SUMS] = piece_zero();
     for (int piece = 0; piece < PIECES; piece++) {
-        codes_wide(4, codes, piece, &step[piece].w);
+        codes_wide(4, (CodesAt){codes, codes}, piece, &step[piece].w);
         step[piece].scale = step[piece].other = piece_zero();
     }
     for (long n = 0; n < rounds / 4; n++) {

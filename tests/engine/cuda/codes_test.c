@@ -363,10 +363,9 @@ static size_t bytes_of(const Model *m) {
 // decoded, and of f32 and f16 compute all.
 static void models(void **state) {
     (void)state;
-    static const Codes kinds[] = {{4, 32, SCALES_F16, NULL},
-                                  {8, 32, SCALES_F16, NULL},
-                                  {4, 32, SCALES_PAIRS, NULL},
-                                  {8, 16, SCALES_F32, NULL}};
+    static const Codes kinds[] = {{4, 32, SCALES_F16, NULL},   {8, 32, SCALES_F16, NULL},
+                                  {4, 32, SCALES_PAIRS, NULL}, {8, 16, SCALES_F32, NULL},
+                                  {6, 16, SCALES_F32, NULL},   {5, 32, SCALES_F16, NULL}};
     const int kind_count = sizeof kinds / sizeof *kinds;
     Random r = test_random(99);
     int mixed = 0;
@@ -387,7 +386,8 @@ static void models(void **state) {
         assert_int_equal(of_values.weight_bytes, bytes_of(&values));
         if (uniform) {
             assert_null(strstr(isa, "decoded"));
-            if (kinds[round].kind == SCALES_F16) assert_int_equal(of_codes.weight_bytes, bytes_of(&m.model));
+            if (kinds[round].kind == SCALES_F16 && kinds[round].bits != 5) // which take 8 there
+                assert_int_equal(of_codes.weight_bytes, bytes_of(&m.model));
             assert_true(of_codes.weight_bytes < of_values.weight_bytes);
             size_t decoded, of_model = planned(&m.model, COMPUTE_BF16, &decoded);
             assert_int_equal(decoded, 0);

@@ -16,8 +16,8 @@ typedef struct {
     int group; // the first group of a row's second block
 } Case;
 
-static const Case CASES[] = {
-    {"Q8_0", 0, 1}, {"Q4_1", 2, 1}, {"Q5_1", 0, 1}, {"Q4_K", 2, 8}, {"Q6_K", 208, 16}};
+static const Case CASES[] = {{"Q8_0", 0, 1}, {"Q4_1", 2, 1}, {"Q5_0", 0, 1},   {"Q5_1", 0, 1},
+                             {"Q4_K", 2, 8}, {"Q5_K", 0, 8}, {"Q6_K", 208, 16}};
 
 // The same weight as f32: values as the format defines them, which round to those of the codes.
 static void check_exact(const Case *c, const Binding *b, const WeightSpec *s, const Found *f, size_t row) {
@@ -35,9 +35,9 @@ static void check_exact(const Case *c, const Binding *b, const WeightSpec *s, co
         block_row(format, found_data(f) + (size_t)i * row, COLUMNS, codes, scales);
         for (int k = i % 11; k < COLUMNS; k += 11) {
             ScalePair pair = tensor_scale(&one, 0, (size_t)(k / format->codes.group));
-            int code = format->codes.bits == 8 ? (int8_t)codes[k] : codes[k / 2] >> k % 2 * 4 & 15;
-            bool lowered = format->codes.bits == 4 || format->codes.kind == SCALES_PAIRS;
-            float want = (float)((double)code * (double)pair.scale + (lowered ? (double)pair.low : 0));
+            int code = tensor_code(&one, 0, (size_t)k);
+            double low = codes_lowered(format->codes.bits) ? (double)pair.low : 0;
+            float want = (float)((double)code * (double)pair.scale + low);
             float got = tensor_value(&b->m->embedding, (size_t)i, (size_t)k);
             if (got != want || bf16_round(got) != tensor_value(&rounded, (size_t)i, (size_t)k))
                 fail_msg("%s, row %d, column %d: wanted %.9g, got %.9g", c->format, i, k, (double)want,
@@ -61,6 +61,9 @@ static void check(const Case *c) {
     WeightSpec s = {.name = "x", .which = W_EMBEDDING, .layer = -1, .rows = ROWS, .columns = COLUMNS};
     Error e = {0};
     if (!blocks_bind(&b, &s, format, &(Found){&stored, &shard}, &e)) fail_msg("%s: %s", c->format, e.text);
+    // What memory has more than the file.
+    size_t nests = format->codes.kind == SCALES_NESTED ? size / bytes * 4 : 0;
+    assert_int_equal(tensor_bytes(&m.embedding), size + nests);
     unsigned char codes[COLUMNS], scales[COLUMNS];
     for (int i = 0; i < ROWS; i++) {
         Tensor want = {

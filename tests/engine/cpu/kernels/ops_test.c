@@ -151,6 +151,25 @@ static void products(void **state) {
 
 // --- codes
 
+// Bits, groups and scales for a round: every kind.
+static Codes pick_codes(int round, Random *r) {
+    static const Codes kinds[] = {
+        {4, 0, SCALES_F16, NULL},     {8, 0, SCALES_F16, NULL},     {5, 32, SCALES_F16, NULL},
+        {6, 16, SCALES_TIMES, NULL},  {4, 0, SCALES_F32, NULL},     {8, 0, SCALES_F32, NULL},
+        {5, 32, SCALES_HALVES, NULL}, {4, 0, SCALES_PAIRS, NULL},   {6, 16, SCALES_F32, NULL},
+        {4, 0, SCALES_NESTED, NULL},  {5, 32, SCALES_NESTED, NULL}, {4, 0, SCALES_HALVES, NULL},
+        {5, 32, SCALES_PAIRS, NULL}};
+    Codes c = kinds[round % (int)(sizeof kinds / sizeof *kinds)];
+    if (!c.group) c.group = 16 << test_between(r, c.bits == 4, 3);
+    return c;
+}
+
+// Columns that scales of such codes come in.
+static int codes_unit(const Codes *c) {
+    if (c->kind == SCALES_NESTED) return c->group * GROUPS_NESTED;
+    return c->kind == SCALES_TIMES ? c->group * GROUPS_TIMES : c->group < 32 ? 32 : c->group;
+}
+
 // Random codes with random scales, some of them 0 or negative.
 static Tensor new_codes(int bits, int group, ScaleKind kind, int rows, int columns, Random *r) {
     Tensor t = {.dtype = DTYPE_BF16,
@@ -159,15 +178,18 @@ static Tensor new_codes(int bits, int group, ScaleKind kind, int rows, int colum
                 .codes = {.bits = bits, .group = group, .kind = kind}};
     size_t bytes = (size_t)rows * tensor_row_bytes(&t), groups = (size_t)rows * (size_t)(columns / group);
     unsigned char *codes = mem_new(bytes, 1), *scales = mem_new((size_t)rows * tensor_row_scale_bytes(&t), 1);
-    bool split = group == 16; // as Q6_K: codes of 6 bits, long scales
+    bool split = group == 16; // codes of 6 bits, long scales
     for (size_t i = 0; i < bytes; i++)
-        codes[i] = (unsigned char)(split ? random_below(r, 64) - 32 : random_below(r, 256));
+        codes[i] = (unsigned char)(split && bits == 8 ? random_below(r, 64) - 32 : random_below(r, 256));
     for (size_t i = 0; i < groups; i++) {
         float x = random_below(r, 9) ? 0.01f * random_normal(r) : 0, scale = f16_round(x);
         uint16_t half = f32_to_f16(scale);
         float longer = split ? scale * (float)(1 + random_below(r, 127)) / 64 : scale;
         ScalePair pair = {scale, -scale * (float)random_below(r, 16)};
+        uint16_t two[2] = {half, f32_to_f16(pair.low)};
         size_t block = i / GROUPS_NESTED;
+        ScaleTimes times = {.scale = half};
+        for (int g = 0; g < GROUPS_TIMES; g++) times.factor[g] = (int8_t)(random_below(r, 256) - 128);
         ScaleNest nest = {.scale = half, .low = f32_to_f16(x * 3)};
         for (int g = 0; g < GROUPS_NESTED; g++) {
             nest.factor[g] = (uint8_t)random_below(r, 64);
@@ -178,6 +200,9 @@ static Tensor new_codes(int bits, int group, ScaleKind kind, int rows, int colum
         if (kind == SCALES_PAIRS) memcpy(scales + i * sizeof pair, &pair, sizeof pair);
         if (kind == SCALES_NESTED && i % GROUPS_NESTED == 0)
             memcpy(scales + block * sizeof nest, &nest, sizeof nest);
+        if (kind == SCALES_HALVES) memcpy(scales + i * sizeof two, two, sizeof two);
+        if (kind == SCALES_TIMES && i % GROUPS_TIMES == 0)
+            memcpy(scales + i / GROUPS_TIMES * sizeof times, &times, sizeof times);
     }
     t.data = codes;
     t.codes.scales = scales;
@@ -213,13 +238,12 @@ static void check_codes(const CpuOps *ops, const Tensor *w, Compute compute, int
 static void coded_products(void **state) {
     const CpuOps *ops = begin(state);
     Random r = test_random(24);
-    for (int round = 0; round < 96; round++) {
-        int bits = round % 2 ? 8 : 4, group = 16 << test_between(&r, bits == 4, 3);
-        ScaleKind kind = (ScaleKind)(round / 2 % (bits == 4 ? 4 : 2));
-        int unit = kind == SCALES_NESTED ? group * GROUPS_NESTED : group < 32 ? 32 : group;
+    for (int round = 0; round < 120; round++) {
+        Codes c = pick_codes(round, &r);
+        int unit = codes_unit(&c);
         int most = round % 8 < 6 ? 640 : 4096; // more than the groups whose scales are read at a time
         int columns = unit * test_between(&r, 1, 1 + most / unit);
-        Tensor w = new_codes(bits, group, kind, test_between(&r, 1, 70), columns, &r);
+        Tensor w = new_codes(c.bits, c.group, c.kind, test_between(&r, 1, 70), columns, &r);
         check_codes(ops, &w, (Compute)(round / 8 % COMPUTE_KINDS), test_between(&r, 1, round % 3 ? 8 : 40),
                     &r);
         mem_free((void *)(size_t)w.data), mem_free((void *)(size_t)w.codes.scales);
@@ -232,9 +256,9 @@ static void integer_products(void **state) {
     const CpuOps *ops = begin(state);
     Random r = test_random(27);
     for (int round = 0; round < 130; round++) {
-        int bits = round % 2 ? 8 : 4, group = 16 << test_between(&r, bits == 4, 3);
-        ScaleKind kind = (ScaleKind)(round / 2 % (bits == 4 ? 4 : 2));
-        int unit = kind == SCALES_NESTED ? group * GROUPS_NESTED : group < 32 ? 32 : group;
+        Codes c = pick_codes(round, &r);
+        int bits = c.bits, group = c.group, unit = codes_unit(&c);
+        ScaleKind kind = c.kind;
         int columns = unit * test_between(&r, 1, 1 + (round % 8 < 6 ? 640 : 5000) / unit);
         int rows = round % 5 ? test_between(&r, 1, 9) : round + 1, outputs = test_between(&r, 1, 40);
         Tensor w = new_codes(bits, group, kind, outputs, columns, &r);
@@ -284,6 +308,43 @@ static void integer_products(void **state) {
                              (double)y[at / (size_t)columns * (size_t)outputs + o]);
         }
         free_floats(x), free_floats(y), free_floats(want), free_floats(alone);
+        mem_free((void *)(size_t)w.data), mem_free((void *)(size_t)w.codes.scales);
+    }
+}
+
+// Codes of 6 bits, and outside of int8 those of 5 without a low of their own, give the same bits as the same
+// codes in 8 bits.
+static void packed_codes(void **state) {
+    const CpuOps *ops = begin(state);
+    Random r = test_random(28);
+    for (int round = 0; round < 40; round++) {
+        bool six = round % 2 == 0, integers = six && round % 4 == 0;
+        Compute compute = integers ? COMPUTE_INT8 : COMPUTE_BF16;
+        int columns = six ? 256 * test_between(&r, 1, 9) : 32 * test_between(&r, 1, 70);
+        int rows = test_between(&r, 1, round % 5 ? 6 : 40), outputs = test_between(&r, 1, 40);
+        ScaleKind kind = six ? SCALES_TIMES : SCALES_F16;
+        Tensor w = new_codes(six ? 6 : 5, six ? 16 : 32, kind, outputs, columns, &r), wide = w;
+        size_t count = (size_t)outputs * (size_t)columns, groups = count / (size_t)w.codes.group;
+        int8_t *codes = mem_new(count, 1);
+        float *scales = mem_new(groups, sizeof *scales);
+        for (size_t i = 0; i < count; i++)
+            codes[i] = (int8_t)(tensor_code(&w, i / (size_t)columns, i % (size_t)columns) - (six ? 0 : 16));
+        for (size_t i = 0; i < groups; i++) {
+            size_t of_row = groups / (size_t)outputs;
+            scales[i] = tensor_scale(&w, i / of_row, i % of_row).scale;
+        }
+        wide.data = codes;
+        wide.codes = (Codes){8, w.codes.group, SCALES_F32, scales};
+        size_t n = (size_t)rows * (size_t)outputs;
+        float *x = new_floats((size_t)rows * (size_t)columns), *y = new_floats(n), *want = new_floats(n);
+        fill(x, (size_t)rows * (size_t)columns, 1, &r);
+        multiply(ops, &w, x, rows, compute, y, (size_t)outputs, 0, outputs);
+        multiply(ops, &wide, x, rows, compute, want, (size_t)outputs, 0, outputs);
+        if (memcmp(y, want, n * sizeof *y) != 0)
+            fail_msg("%s: codes of %d bits aren't those of 8 (%s, %d rows, %d x %d)", ops->name, w.codes.bits,
+                     compute_name(compute), rows, outputs, columns);
+        free_floats(x), free_floats(y), free_floats(want);
+        mem_free(codes), mem_free(scales);
         mem_free((void *)(size_t)w.data), mem_free((void *)(size_t)w.codes.scales);
     }
 }
@@ -602,6 +663,7 @@ int main(void) {
         {"speed", speed, NULL, NULL, NULL},
         {"sums of powers", sums_of_powers, NULL, NULL, NULL},
         {"integer products", integer_products, NULL, NULL, NULL},
+        {"packed codes", packed_codes, NULL, NULL, NULL},
     };
     enum { CHECKS = sizeof all / sizeof *all, SETS = 16 };
     static char names[SETS * CHECKS][64];
