@@ -218,8 +218,9 @@ static void each(Kinds *k, const char *const *words) {
 // Of the ways in which weights come into memory, the first `count`: these commands take a second to measure
 // the machine.
 static void some(Kinds *k, size_t count, const char *const *words) {
-    static const char *const names[] = {"mixtral",  "packed-awq",       "Q4_K.gguf", "quantised-4", "gemma",
-                                        "F16.gguf", "llama-f16-shards", "inflated",  "packed-gptq"};
+    static const char *const names[] = {"mixtral",   "packed-awq",       "Q6_K.gguf",  "Q5_K.gguf",
+                                        "Q4_K.gguf", "quantised-4",      "gemma",      "F16.gguf",
+                                        "inflated",  "llama-f16-shards", "packed-gptq"};
     assert_true(count <= sizeof names / sizeof *names);
     for (size_t i = 0; i < count; i++) outpace(k, names[i], words);
 }
@@ -236,15 +237,31 @@ static void quality(void **state) {
 }
 
 static void tune(void **state) {
-    some(*state, 9,
+    some(*state, 11,
          (const char *const[]){"tune", "MODEL", "--path", "texts.txt", "--method", "prompt-lookup",
                                "--max-tokens", "8", "--budget", "2s", "--db", "tune.db", NULL});
 }
 
 static void bench(void **state) {
-    some(*state, 4,
+    some(*state, 6,
          (const char *const[]){"bench", "MODEL", "--tokens", "1,4", "--context", "16", "--samples", "1",
                                "--seconds", "0", NULL});
+}
+
+// Activations of 8 bits with each format of codes.
+static void integers(void **state) {
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
+        char name[32];
+        if (FORMATS[i].numbers == 1) continue;
+        snprintf(name, sizeof name, "%s.gguf", FORMATS[i].name);
+        outpace(*state, name,
+                (const char *const[]){"verify", "MODEL", "--prompts", "texts.txt", "-n", "1", "--max-tokens",
+                                      "8", "--cache", "", "-m", "jacobi", "-m", "ngrammys", "--batch", "2",
+                                      "--compute", "int8", NULL});
+        outpace(*state, name,
+                (const char *const[]){"bench", "MODEL", "--tokens", "1,4", "--context", "16", "--samples",
+                                      "1", "--seconds", "0", "--compute", "int8", NULL});
+    }
 }
 
 // A config for each A_CONFIG of them.
@@ -272,6 +289,6 @@ static void configs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(configs), cmocka_unit_test(verify),
                                        cmocka_unit_test(quality), cmocka_unit_test(tune),
-                                       cmocka_unit_test(bench)};
+                                       cmocka_unit_test(bench),   cmocka_unit_test(integers)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
