@@ -7,7 +7,8 @@
 //      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values (a
 //                                          separate kernel if heads are normed first)
 //      norm, gate up, down                 gate up ends with the activation, o and down with the residual;
-//                                          above 16 rows the parts of both are left to the norm that follows
+//                                          above 16 rows the parts of both are left to the norm that follows,
+//                                          of the hidden states or of an output
 //      norm, router, choose, sort, gather, gate up, down, mix
 //                                          in place of these, of a layer with experts;
 //                                          before `gate up`, gate up and down of the shared MLP
@@ -84,17 +85,21 @@ static void norm_attention(const Work *w, const GpuLayer *l, int layer) {
     norm_rows(w, &hidden);
 }
 
-static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
+static void multiply_leaving(const Work *w, const Matrix *m, Role from, const Put *put, PutRows *left) {
     Cuda *c = w->c;
     Product p = {.rows = c->running,
                  .w = *m,
                  .x = *cuda_role(c, from, m),
                  .put = *put,
                  .parts = c->parts,
-                 .left = put->kind == PUT_RESIDUAL ? w->left : NULL};
+                 .left = left};
     settle(w);
     if (m->library) fast_multiply(c, &p, w->most);
     else gpu_product(&p, w->most, &c->facts, c->stream);
+}
+
+static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
+    multiply_leaving(w, m, from, put, put->kind == PUT_RESIDUAL ? w->left : NULL);
 }
 
 static void add_to_hidden(const Work *w, const Matrix *m, const float *bias, float scale, Role from) {
@@ -106,14 +111,14 @@ static void add_to_hidden(const Work *w, const Matrix *m, const float *bias, flo
     multiply(w, m, from, &put);
 }
 
-// Stores a product's rows, for a norm that needs the whole of them.
-static void store_sums(const Work *w, const Matrix *m, const float *bias, Role from) {
+// Stores a product's rows, for a norm that needs the whole of them; it may also add their parts.
+static void store_sums(const Work *w, const Matrix *m, const float *bias, Role from, PutRows *left) {
     Put put = {.kind = PUT_LOGITS, .bias = bias, .out = w->c->sums, .stride = m->rows, .real = m->rows};
-    multiply(w, m, from, &put);
+    multiply_leaving(w, m, from, &put, left);
 }
 
 // Adds the sums to the residual stream, normed.
-static void norm_sums(const Work *w, const float *norm) {
+static void norm_sums(const Work *w, const float *norm, const PutRows *left) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
     NormOutput n = {.rows = c->running,
@@ -122,7 +127,8 @@ static void norm_sums(const Work *w, const float *norm) {
                     .epsilon = s->norm_epsilon,
                     .scale = shape_or_one(s->residual_scale),
                     .width = s->width,
-                    .hidden = c->hidden};
+                    .hidden = c->hidden,
+                    .left = *left};
     gpu_norm_output(&n, w->most, c->stream);
 }
 
@@ -134,8 +140,9 @@ static void add_output(const Work *w, const Matrix *m, const float *bias, const 
         add_to_hidden(w, m, bias, s->residual_scale, from);
         return;
     }
-    store_sums(w, m, bias, from);
-    norm_sums(w, norm);
+    PutRows left = {.parts = 0};
+    store_sums(w, m, bias, from, &left);
+    norm_sums(w, norm, &left);
 }
 
 // Bytes of one layer's keys in an area of `count` slots or nodes, and where a layer's begin.
@@ -154,7 +161,7 @@ static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
     const Shape *s = &c->model->shape;
     const float *weight = l->vector[GROUP_QK_NORM];
     int outputs = l->qkv.rows;
-    store_sums(w, &l->qkv, put->bias, attention_role(s));
+    store_sums(w, &l->qkv, put->bias, attention_role(s), NULL);
     if (s->qk_norm != QK_NORM_ROWS) {
         bool own = s->qk_norm == QK_NORM_OWN;
         NormHeads n = {c->running, c->sums, weight, own, s->norm_epsilon, *put};
@@ -259,7 +266,7 @@ static void run_shared(const Work *w, const GpuLayer *l, int layer) {
                .activation = c->model->shape.activation,
                .to = to_role(c, ROLE_SHARED, &l->shared_down, layer, ROUNDED_MLP_PRODUCT)};
     multiply(w, &l->shared_in, ROLE_NORMED, &put);
-    store_sums(w, &l->shared_down, NULL, ROLE_SHARED);
+    store_sums(w, &l->shared_down, NULL, ROLE_SHARED, NULL);
 }
 
 // All experts' products with their slots, in one launch.
@@ -331,7 +338,7 @@ static void run_experts(const Work *w, int layer) {
     if (l->shared_in.data) run_shared(w, l, layer);
     run_slots(w, l, layer);
     gpu_mix(&mix, w->most, c->stream);
-    if (norm) norm_sums(w, norm);
+    if (norm) norm_sums(w, norm, &(PutRows){.parts = 0});
 }
 
 static void embed(const Work *w) {

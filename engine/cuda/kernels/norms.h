@@ -23,10 +23,12 @@ void gpu_norm(const Norm *n, int most, void *stream);
 // RMSNorm of a product's rows, which are then added to the residual stream.
 typedef struct NormOutput {
     const RowList *rows;
-    const float *sums, *weight; // (rows, width); (width)
+    float *sums;         // (rows, width)
+    const float *weight; // (width)
     float epsilon, scale;
     int width;
     float *hidden; // (nodes, width)
+    PutRows left;  // parts 0: none; else those of the sums, PUT_LOGITS
 } NormOutput;
 void gpu_norm_output(const NormOutput *n, int most, void *stream);
 

@@ -197,6 +197,14 @@ __device__ __forceinline__ float scale_of(NormShared *sm, const float *x, int wi
     return 1 / sqrtf(over_block(sm, sum) / (float)width + epsilon);
 }
 
+// A product's sum that it has left in parts: output i of a row.
+__device__ __forceinline__ float left_sum(const PutRows &p, int row, int i) {
+    const float *part = p.sums + (size_t)row * (size_t)p.stride + (size_t)i;
+    float sum = *part;
+    for (int k = 1; k < p.parts; k++) sum += *(part += p.part);
+    return p.put.bias ? sum + p.put.bias[i] : sum;
+}
+
 // Any row, in any form; without weights it stays as it is.
 __global__ void __launch_bounds__(NORM_THREADS) norm_any_rows(Norm n) {
     SHARED(NormShared, sm);
@@ -223,8 +231,13 @@ __global__ void __launch_bounds__(NORM_THREADS) layer_norm_rows(Norm n) {
     wait_for_launches();
     int row = (int)blockIdx.x;
     if (row >= n.rows->count) return;
-    const float *x = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.stride;
+    const size_t first = (size_t)row_node(n.rows, row) * (size_t)n.stride;
+    const float *x = n.hidden + first;
     float sum = 0, squares = 0;
+    for (int i = (int)threadIdx.x; n.left.parts && i < n.width; i += NORM_THREADS) { // a thread's own numbers
+        float more = left_sum(n.left, row, i);
+        n.left.put.out[first + (size_t)i] += n.left.put.scale != 0 ? more * n.left.put.scale : more;
+    }
     for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS) sum += x[i];
     float mean = over_block(sm, sum) / (float)n.width;
     for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS)
@@ -243,7 +256,9 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_output(NormOutput n) {
     wait_for_launches();
     int row = (int)blockIdx.x;
     if (row >= n.rows->count) return;
-    const float *x = n.sums + (size_t)row * (size_t)n.width;
+    float *x = n.sums + (size_t)row * (size_t)n.width;
+    for (int i = (int)threadIdx.x; n.left.parts && i < n.width; i += NORM_THREADS)
+        x[i] = left_sum(n.left, row, i);
     float *to = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.width;
     float scale = scale_of(sm, x, n.width, n.epsilon);
     for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS)
@@ -283,7 +298,7 @@ template <Dtype FORMAT> static void norm_fours(const Norm *n, bool left, int mos
 void gpu_norm(const Norm *n, int most, void *stream) {
     bool fours =
              !n->layer && n->weight && n->width % 4 == 0 && n->column % 4 == 0 && n->to.form != FORM_PLAIN,
-         left = n->left.parts && fours && !n->residual;
+         left = n->left.parts && (n->layer || (fours && !n->residual));
     if (n->left.parts && !left) gpu_put_rows(&n->left, most, stream);
     if (n->layer)
         LAUNCH_EARLY(layer_norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
