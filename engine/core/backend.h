@@ -114,8 +114,9 @@ typedef struct Backend {
     void (*head_together)(HeadCall *calls, int count, unsigned want);
     // A greedy chain without the host in between: `run` and the head, then `count` - 1 times a run of the
     // tree's next node, a child of the one in front, and the head. Its token is the likeliest id after that
-    // one; the tree has placeholders. ids: (count), as HeadOut.argmax; at most CHAIN_MOST. NULL: none.
-    bool (*chain)(void *self, const StepRun *run, int count, int *ids, Error *e);
+    // one, or names[id] (of a draft with a vocabulary of its own; it stays there as long as the instance);
+    // the tree has placeholders. ids: (count), as HeadOut.argmax; at most CHAIN_MOST. NULL: none.
+    bool (*chain)(void *self, const StepRun *run, const int *names, int count, int *ids, Error *e);
     // p of a node that `head` has drawn at, over `vocab` ids. NULL: draws are made from logits (draws.h).
     bool (*distribution)(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e);
     // Rows of `width` floats, of captures.count * width if captured; those of set_hidden: shape_given_width.

@@ -329,22 +329,27 @@ bool session_read(Session *s, unsigned want, Error *e) {
 
 // --- a greedy chain
 
+bool session_chains(const Session *s) {
+    return s->backend->chain && !s->lane && !s->best.top && s->shape.input != INPUT_HIDDEN;
+}
+
 // The first of the nodes that haven't run, if a backend can take them as one run that ends with `node`.
 static int first_ahead(const Session *s, int node) {
     int first = 0;
-    bool can = s->backend->chain && !s->lane && !s->best.top && s->shape.input == INPUT_TOKENS;
     while (first < node && s->done[first]) first++;
-    return can && !s->done[node] && run_end(s, first, 0) == s->tree.count ? first : TREE_NONE;
+    return session_chains(s) && !s->done[node] && run_end(s, first, 0) == s->tree.count ? first : TREE_NONE;
 }
 
 // Nodes get their tokens when the ids are there.
-static bool chain_ahead(Session *s, int node, int first, int count, int *ids, int *made, Error *e) {
+static bool chain_ahead(Session *s, int node, int first, const int *names, int count, int *ids, int *made,
+                        Error *e) {
     Tree *t = &s->tree;
     StepRun run = {t, &s->cache, first, node + 1, 0, s->shape.layers, s->given};
     int last = node, n = 1;
     while (n < count && (last = tree_probe(t, last, 0, true)) != TREE_NONE) n++;
     assert(t->count == node + n);
-    if (!progress_say(&s->progress, NULL, 0, e) || !s->backend->chain(s->self, &run, n, ids, e)) return false;
+    if (!progress_say(&s->progress, NULL, 0, e) || !s->backend->chain(s->self, &run, names, n, ids, e))
+        return false;
     for (int i = 0; i < n; i++, first = ++node) {
         note_run(s, first, node + 1, 0, s->shape.layers);
         int rows = 0;
@@ -352,21 +357,23 @@ static bool chain_ahead(Session *s, int node, int first, int count, int *ids, in
         note_head(s, &node, rows);
         if (ids[i] == HEAD_BAD) return refuse_bad(s, node, e);
         s->argmax[node] = ids[i];
+        if (names) ids[i] = names[ids[i]];
         if (i + 1 < n) t->token[node + 1] = ids[i];
     }
     *made = n;
     return true;
 }
 
-bool session_chain(Session *s, int node, int count, int *ids, int *made, Error *e) {
+bool session_chain(Session *s, int node, const int *names, int count, int *ids, int *made, Error *e) {
     assert(s->open && count >= 1 && node == s->tree.count - 1 && s->tree.canonical[node] == node);
     for (*made = 0; node != TREE_NONE; node = tree_probe(&s->tree, node, ids[*made - 1], true)) {
         int first = first_ahead(s, node), left = count - *made, n = 1;
         bool ok = first == TREE_NONE ? session_run(s, s->shape.layers, e) && session_read(s, HEAD_ARGMAX, e)
-                                     : chain_ahead(s, node, first, left < CHAIN_MOST ? left : CHAIN_MOST,
-                                                   ids + *made, &n, e);
+                                     : chain_ahead(s, node, first, names,
+                                                   left < CHAIN_MOST ? left : CHAIN_MOST, ids + *made, &n, e);
         if (!ok) return false;
-        if (first == TREE_NONE) ids[*made] = session_argmax(s, node);
+        int id = session_argmax(s, node);
+        if (first == TREE_NONE) ids[*made] = names ? names[id] : id;
         *made += n;
         node = s->tree.count - 1;
         if (*made == count) break;

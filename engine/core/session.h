@@ -85,8 +85,10 @@ int session_argmax(const Session *s, int node);          // of the node's canoni
 const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_LOGITS
 
 // Runs and reads `node`, the newest, adds a node of its likeliest id, and so on, until there are `count` ids,
-// the last without a node, or no room. *made: the ids, at least one. A device may do it without the host.
-bool session_chain(Session *s, int node, int count, int *ids, int *made, Error *e);
+// the last without a node, or no room. *made: the ids, at least one. names: (vocab) the tokens of the ids in
+// the tree and in `ids`, or NULL: the same. session_chains: whether a device does it without the host.
+bool session_chain(Session *s, int node, const int *names, int count, int *ids, int *made, Error *e);
+bool session_chains(const Session *s);
 
 // Runs and reads the open steps of several sequences (BackendOptions.first) as one, which reads the weights
 // once. Lanes (batch.h) do the same for sequences with threads of their own.

@@ -167,6 +167,8 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
     return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->step_k, area, false, t, e) && cuda_take(c, &c->step_v, area, false, t, e) &&
+           (shape_tokens(s) == s->vocab ||
+            cuda_take(c, &c->names, (size_t)s->vocab * sizeof *c->names, false, t, e)) &&
            take_step(c, e) && cuda_take(c, &c->chosen, list_size(PANEL_ROWS), false, t, e) &&
            cuda_take(c, &c->moves, moves_size(c), false, t, e) &&
            cuda_take(c, &c->hidden, nodes * (size_t)s->width * f, false, t, e) &&
@@ -180,6 +182,14 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->done, PANEL_ROWS * sizeof(unsigned), true, t, e) && take_attention(c, e) &&
            (!c->plain || take_scores(c, e)) && take_given(c, e) && take_experts(c, e) && fast_take(c, e) &&
            (c->next || take_head(c, e));
+}
+
+bool cuda_name(Cuda *c, const int *names) {
+    gpu_use(c->ordinal);
+    if (c->names && c->named != names &&
+        gpu_copy(c->names, names, (size_t)c->model->shape.vocab * sizeof *names, c->stream) == 0)
+        c->named = names;
+    return c->named == names;
 }
 
 static bool take_staging(Cuda *c, Staging *s, size_t bytes, Error *e) {

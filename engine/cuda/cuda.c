@@ -495,11 +495,11 @@ static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want
 
 // The host puts the steps of one card into its stream, and waits for the last of them. On several cards, or
 // where a library adds up, it waits for each id.
-static bool cuda_chain(void *self, const StepRun *run, int count, int *ids, Error *e) {
+static bool cuda_chain(void *self, const StepRun *run, const int *names, int count, int *ids, Error *e) {
     Sequence *s = self;
     Cuda *first = s->cards;
     StepRun step = *run;
-    bool ahead = !first->next && !first->fast;
+    bool ahead = !first->next && !first->fast && (!names || cuda_name(first, names));
     int token = 0, row = 0;
     assert(count >= 1 && count <= CHAIN_MOST && step.b == first->model->shape.layers);
     s->copied = run->tree->layout == LAYOUT_COPIED;
@@ -513,6 +513,7 @@ static bool cuda_chain(void *self, const StepRun *run, int count, int *ids, Erro
         if (!ahead && !cuda_run_head(self, &last, 1, HEAD_ARGMAX, &out, e)) return false;
         token = ahead ? -1 - row : ids[i];
         if (!ahead && ids[i] == HEAD_BAD) token = 0; // the caller refuses the chain
+        else if (!ahead && names) token = names[ids[i]];
     }
     if (ahead && !cuda_wait(first, e)) return false;
     for (int i = 0; ahead && i < count; i++) ids[i] = cuda_chained(first, i);

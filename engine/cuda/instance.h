@@ -75,6 +75,8 @@ struct Cuda { // one card
     size_t decoded;      // bytes of values that files have as codes
     GpuLayer *layers;
     Matrix embedding, positions, fc, head;
+    int *names;       // (vocab) the tokens of its ids, of a draft with a vocabulary of its own; else NULL
+    const int *named; // the list that they were copied from
     float *fc_bias, *token_norm, *fc_norm;
     void *cache_k, *cache_v, *step_k, *step_v, *q;
     void *copies_k, *copies_v; // (sequences, copies_room) of the caches, so many filled of each (copies.c)
@@ -123,6 +125,7 @@ static inline int cuda_nodes(const Cuda *c) { return c->sequences * c->max_nodes
 bool cuda_take_buffers(Cuda *c, Error *e);
 bool cuda_take_pinned(Cuda *c, Error *e);
 void cuda_give_all(Cuda *c);
+bool cuda_name(Cuda *c, const int *names); // returns whether the card has them now
 static inline const Activations *cuda_role(const Cuda *c, Role role, const Matrix *reader) {
     return &c->roles[role][reader->form];
 }

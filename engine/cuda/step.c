@@ -351,6 +351,7 @@ static void embed(const Work *w) {
                .hidden = shape_reads_both(s) ? c->tokens : c->hidden,
                .scale = shape_or_one(s->embedding_scale),
                .likeliest = c->best,
+               .names = c->names,
                .frequency = c->frequency,
                .factor = {s->rope.attention_factor, 1},
                .ropes = shape_ropes(s),

@@ -316,6 +316,61 @@ void drafts_exact(const ExactBackend *b, int rounds) {
         check_exact(b, round % 2 ? INPUT_FUSED : INPUT_PAIRED, (Compute)(round / 2 % COMPUTE_KINDS), &r);
 }
 
+// A chain below given rows, by a backend that goes on by itself and by one that waits for each id.
+void drafts_chains(const ExactBackend *b, int rounds) {
+    Random r = test_random(1105);
+    Backend waits = *b->backend;
+    const ExactBackend own = {.backend = &waits, .open = b->open, .isa = b->isa};
+    waits.chain = NULL;
+    assert_non_null(b->backend->chain);
+    for (int round = 0; round < rounds; round++) {
+        RandomModel m;
+        Session s[2];
+        Case c;
+        PassLog log[2];
+        int names[MOST], ids[2][TREE], made[2], nodes[2], count = test_between(&r, 1, 12);
+        float states[2][MOST];
+        Shape shape = draft_shape(round % 2 ? INPUT_FUSED : INPUT_PAIRED, &r);
+        bool named = round < 2 || test_between(&r, 0, 1);
+        if (named && !shape.tokens) shape.tokens = shape.vocab + 7;
+        for (int i = 0; i < shape.vocab; i++) names[i] = test_between(&r, 0, shape_tokens(&shape) - 1);
+        random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+        make_case(&c, &shape, &r);
+        size_t width = (size_t)shape_given_width(&shape);
+        int rows = c.given - c.committed;
+        for (int i = 0; i < 2; i++) {
+            open_session(&s[i], i ? b : &own, &m, round % 3 ? COMPUTE_BF16 : COMPUTE_F32, 1);
+            assert_true(session_chains(&s[i]) == (i == 1));
+            assert_true(session_prefill_hidden(&s[i], c.token, c.committed, c.rows, NULL));
+            for (int step = 0; step < 2; step++) { // the second is recorded already
+                pass_log_clear(&log[i]);
+                s[i].log = &log[i];
+                session_begin_step(&s[i], false, LAYOUT_TREE);
+                int node = tree_root(&s[i].tree, c.token[c.committed]);
+                for (int k = c.committed + 1; k < c.given; k++)
+                    node = tree_probe(&s[i].tree, node, c.token[k], k == c.given - 1);
+                assert_true(session_set_hidden(&s[i], 0, rows, c.rows + width * (size_t)c.committed, NULL));
+                assert_true(session_chain(&s[i], node, named ? names : NULL, count, ids[i], &made[i], NULL));
+            }
+            nodes[i] = s[i].tree.count - 1;
+            assert_true(session_get_hidden(&s[i], &nodes[i], 1, HIDDEN_RAW, states[i], NULL));
+            session_assert(&s[i]);
+        }
+        assert_int_equal(made[0], count);
+        assert_int_equal(made[1], count);
+        assert_int_equal(nodes[0], nodes[1]);
+        assert_memory_equal(ids[0], ids[1], (size_t)count * sizeof(int));
+        assert_memory_equal(s[0].tree.token, s[1].tree.token, (size_t)s[0].tree.count * sizeof(int));
+        assert_memory_equal(states[0], states[1], (size_t)shape.width * sizeof(float));
+        assert_int_equal(log[0].count, log[1].count);
+        for (int i = 0; i < log[0].count; i++)
+            assert_memory_equal(&log[0].passes[i], &log[1].passes[i], sizeof(Pass));
+        for (int i = 0; i < 2; i++) session_release(&s[i]);
+        random_model_release(&m);
+        mem_free(c.rows);
+    }
+}
+
 // ln p of the likeliest ids, by adding up all logits; with more threads the same bits.
 void drafts_chances(const ExactBackend *b, int rounds) {
     enum { K = 7 };

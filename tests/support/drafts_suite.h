@@ -8,6 +8,9 @@ void drafts_near_formulas(const ExactBackend *b, int rounds);
 // A tree that grows level by level against each path by itself, bit for bit.
 void drafts_exact(const ExactBackend *b, int rounds);
 
+// A chain of the likeliest ids that a device goes on with by itself, against one that waits for each.
+void drafts_chains(const ExactBackend *b, int rounds);
+
 // ln p of the likeliest tokens against logits; the same bits with more threads.
 void drafts_chances(const ExactBackend *b, int rounds);
 

@@ -66,6 +66,7 @@ typedef struct Embed {
     float *hidden;             // (nodes, width)
     float scale;               // of the embedding
     const uint64_t *likeliest; // keys of the head in front (outputs.h)
+    const int *names;          // tokens of its ids; NULL: the same
     const double *frequency;   // (ropes, pairs)
     double factor[ROPES_MAX];  // of a rope's cosines and sines
     int ropes, pairs;

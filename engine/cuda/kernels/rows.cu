@@ -22,7 +22,10 @@ __global__ void __launch_bounds__(EMBED_THREADS) embed(Embed e) {
     int node = row_node(e.rows, (int)blockIdx.x);
     const StepNode *n = &step_nodes(e.step)[blockIdx.x];
     int token = n->token;
-    if (token < 0) token = likeliest_id(largest_key(e.likeliest + (-1 - token) * BEST_SLICES));
+    if (token < 0) {
+        token = likeliest_id(largest_key(e.likeliest + (-1 - token) * BEST_SLICES));
+        if (e.names) token = e.names[token];
+    }
     for (int i = (int)threadIdx.x; e.table.data && i < e.table.columns; i += EMBED_THREADS) {
         float learned = e.positions.data ? matrix_at(e.positions, n->position, i) : 0;
         e.hidden[(size_t)node * (size_t)e.table.columns + (size_t)i] =

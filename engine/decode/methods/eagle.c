@@ -178,7 +178,13 @@ static bool eagle_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-// Runs the pending rows in a new step of the draft; *end: the last one's node, or TREE_NONE: it rests.
+// Whether a device makes the guesses, one below the other, without the host in between.
+static bool grows_chain(const Eagle *g) {
+    return (g->dynamic ? g->k : rank_tree_width(&g->fixed)) == 1 && session_chains(g->draft);
+}
+
+// Runs the pending rows, or leaves them to the chain, in a new step of the draft. *end: the last one's node,
+// or TREE_NONE: it rests.
 static bool catch_up(Eagle *g, int *end, Error *e) {
     Session *s = g->draft;
     *end = TREE_NONE;
@@ -187,11 +193,13 @@ static bool catch_up(Eagle *g, int *end, Error *e) {
     if (!follows || g->pending > room || g->pending > s->tree.capacity) return true;
     session_begin_step(s, false, LAYOUT_TREE);
     *end = tree_root(&s->tree, g->tokens[0]);
-    for (int i = 1; i < g->pending; i++) *end = tree_probe(&s->tree, *end, g->tokens[i], false);
+    bool chain = grows_chain(g);
+    for (int i = 1; i < g->pending; i++)
+        *end = tree_probe(&s->tree, *end, g->tokens[i], chain && i == g->pending - 1);
     assert(*end == g->pending - 1);
     for (int i = 0; i < g->pending; i++)
         if (!hidden_give(&g->states, i, s, i, e)) return false;
-    return session_run(s, s->shape.layers, e);
+    return chain || session_run(s, s->shape.layers, e);
 }
 
 // --- guesses
@@ -297,6 +305,18 @@ static bool grow_fixed(Eagle *g, int end, Error *e) {
     return true;
 }
 
+// --- a chain of either kind: no score matters, since none is larger than its parent's
+
+static bool grow_chain(Eagle *g, int end, Error *e) {
+    int ids[MOST_DEPTH + 1], levels = g->dynamic ? g->p.depth + 1 : g->fixed.count, made;
+    if (!session_chain(g->draft, end, g->draft_ids, levels, ids, &made, e)) return false;
+    for (int i = 0; i < (g->dynamic ? made : levels); i++) {
+        Guess *x = add_guess(g, i - 1, i < made ? ids[i] : NO_TOKEN, 0);
+        x->chosen = i < made && (!g->dynamic || i < g->p.total - 1);
+    }
+    return true;
+}
+
 // --- a step
 
 // With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
@@ -326,7 +346,7 @@ static bool eagle_propose(void *self, Tree *tree, Error *e) {
     g->sources.count = g->pool_count = 0;
     if (!catch_up(g, &end, e)) return false;
     if (end == TREE_NONE) return true;
-    if (!(g->dynamic ? grow_dynamic(g, end, e) : grow_fixed(g, end, e))) return false;
+    if (!(grows_chain(g) ? grow_chain : g->dynamic ? grow_dynamic : grow_fixed)(g, end, e)) return false;
     place(g, tree, root);
     record(g);
     int rows = g->pending;

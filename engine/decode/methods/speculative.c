@@ -119,7 +119,8 @@ static bool propose_greedy(Speculative *s, int node, Tree *tree, int *parent, Er
     while (node != TREE_NONE) {
         int fit = tree->limit - 1 - tree_position(tree, *parent), room = tree_room(tree);
         int most = 1 + (fit < room ? fit : room), left = s->pace.length - s->pace.drafted;
-        if (!session_chain(s->follower.session, node, left < most ? left : most, ids, &made, e)) return false;
+        if (!session_chain(s->follower.session, node, NULL, left < most ? left : most, ids, &made, e))
+            return false;
         for (int i = 0; i < made; i++) {
             int next = tree_propose(tree, *parent, ids[i]);
             if (next == TREE_NONE) return true;

@@ -30,7 +30,7 @@ static int chain(Session *s, const int *tokens, int given, int count, int keep, 
     session_begin_step(s, true, LAYOUT_TREE);
     int node = tree_root(&s->tree, tokens[0]);
     for (int i = 1; i < given; i++) node = tree_probe(&s->tree, node, tokens[i], i == given - 1);
-    if (!session_chain(s, node, count, ids, &made, &e)) fail_msg("%s", e.text);
+    if (!session_chain(s, node, NULL, count, ids, &made, &e)) fail_msg("%s", e.text);
     int last = given + (keep < made ? keep : made - 1) - 1;
     session_assert(s);
     if (!session_commit(s, last, last + 1, &e)) fail_msg("%s", e.text);

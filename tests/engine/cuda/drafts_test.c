@@ -40,6 +40,12 @@ static void chances(void **state) {
     drafts_chances(&FIRST, 2);
 }
 
+static void chains(void **state) {
+    (void)state;
+    drafts_chains(&FIRST, test_some(4, 8));
+    if (simt_emulated) drafts_chains(&SEVERAL, 2);
+}
+
 static void captured_layers(void **state) {
     (void)state;
     drafts_captured(&FIRST, 2);
@@ -50,7 +56,7 @@ static void captured_layers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(near_the_formulas),
                                        cmocka_unit_test(a_tree_is_its_paths), cmocka_unit_test(chances),
-                                       cmocka_unit_test(captured_layers)};
+                                       cmocka_unit_test(chains), cmocka_unit_test(captured_layers)};
     simt_settings.locked = simt_settings.early = true; // what is touched too soon ends the program
     setenv("OUTPACE_FAKE_GPUS", "90,90,90", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include "engine/model/adapter.h"
 #include "engine/model/make/synth.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { CONTEXT = 64, PROMPT = 9, TOKENS = 8 };
@@ -25,6 +26,7 @@ typedef struct {
     int cards;
     MethodEnv env;
     int prompt[PROMPT], truth[TOKENS], runs;
+    double rows; // of the last run
 } World;
 
 static void open_cuda(Session *s, const Model *m, Compute compute, const Cards *on, void *beside) {
@@ -78,6 +80,7 @@ static void check(World *w, const char *method) {
     for (int i = 0; i < TOKENS; i++)
         if (out.ids[i] != w->truth[i])
             fail_msg("%s: token %d is %d, wanted %d", method, i, out.ids[i], w->truth[i]);
+    w->rows = out.rows;
     decode_result_release(&out);
     method_close(&m);
 }
@@ -89,6 +92,22 @@ static const char *const METHODS[] = {[ADAPTER_KANGAROO] = "kangaroo:eta=0.1",
                                       [ADAPTER_MEDUSA] = "medusa:nodes=12",
                                       [ADAPTER_EAGLE] = "eagle:total=9,depth=2,top=3",
                                       [ADAPTER_EAGLE3] = "eagle3:total=9,depth=2,top=3"};
+
+// Guesses one below the other, which the card makes by itself, are those of one that waits for each.
+static void check_chain(World *w, Session *draft, const char *name, const char *tree) {
+    static Backend waits;
+    char method[64];
+    snprintf(method, sizeof method, "%s:total=4,depth=3,top=1,tree=%s", name, tree);
+    check(w, method);
+    double rows = w->rows;
+    waits = cuda_backend;
+    waits.chain = NULL;
+    draft->backend = &waits;
+    w->runs--; // the same layout
+    check(w, method);
+    draft->backend = &cuda_backend;
+    if (rows != w->rows) fail_msg("%s: %g rows, wanted %g", method, rows, w->rows);
+}
 
 // beside: the target's states stay on the device, else they go over the host.
 static void check_variant(World *w, AdapterVariant v, bool beside, const char *folder, Random *r) {
@@ -107,6 +126,8 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
                   beside ? w->target.self : NULL);
     w->env.adapters[0] = (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids};
     check(w, METHODS[v]);
+    if (v == ADAPTER_EAGLE) check_chain(w, s, "eagle", beside ? "dynamic" : "1x1x1");
+    if (v == ADAPTER_EAGLE3) check_chain(w, s, "eagle3", beside ? "1x1x1" : "dynamic");
     for (int i = 0; i < kind.heads; i++) session_release(&s[i]);
     adapter_close(&a);
 }
