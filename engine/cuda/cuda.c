@@ -172,6 +172,7 @@ static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
                   cuda_take_events(c, e) && cuda_take_weights(c, e) && cuda_take_buffers(c, e) &&
                   cuda_take_pinned(c, e) && cuda_load_weights(c, &o->progress, e);
         if (!ok) return false;
+        cuda_link_products(c);
     }
     return true;
 }

@@ -133,6 +133,7 @@ static inline const Activations *cuda_role(const Cuda *c, Role role, const Matri
 // weights.c. Describes and allocates all matrices; fills them.
 bool cuda_take_weights(Cuda *c, Error *e);
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e);
+void cuda_link_products(Cuda *c);
 // Bytes that a step reads: of a layer of this card without its experts, or of its first expert.
 size_t cuda_reads(const Cuda *c, int layer, bool expert);
 size_t cuda_tensor_reads(const Matrix *m, const Tensor *t); // of a tensor in its matrix

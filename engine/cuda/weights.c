@@ -197,6 +197,22 @@ bool cuda_take_weights(Cuda *c, Error *e) {
            (!m->head_bias.data || take_vector(c, &c->head_bias, m->shape.vocab, e));
 }
 
+// --- what a product asks L2 for, of the one that follows it (prefetch.c): groups are in the order of a step
+
+static bool is_packed(const Matrix *m) { return m->data && m->form == FORM_PACKED && !m->experts; }
+
+void cuda_link_products(Cuda *c) {
+    size_t bytes = prefetch_bytes(&c->facts);
+    Matrix *before = NULL;
+    for (int i = 0; i <= (c->to - c->from) * MATRIX_GROUPS && bytes; i++) {
+        int layer = c->from + i / MATRIX_GROUPS;
+        Matrix *m = layer < c->to ? matrix_of(&c->layers[layer], (WeightGroup)(i % MATRIX_GROUPS)) : &c->head;
+        if (!m->data) continue;
+        if (before && is_packed(before) && is_packed(m)) prefetch_next(before, m, bytes);
+        before = m;
+    }
+}
+
 // --- bytes that a step reads
 
 // Of a row's codes, and of its scales, as a matrix of codes has them.

@@ -27,6 +27,7 @@ typedef struct Counters {
     uint64_t blocks, launches;
     uint64_t load_sectors, load_ideal, store_sectors, store_ideal, copy_sectors, copy_ideal; // of 32 bytes
     uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
+    uint64_t prefetched;                                                                     // bytes
     // from here on the most of any: of a warp; of a block
     uint64_t longest, longest_mma;
     uint64_t flight; // bytes of a block's copies on their way, where each warp has as many as it ever has

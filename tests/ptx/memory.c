@@ -16,6 +16,7 @@
 //      launches                their order in the stream; before griddepcontrol.wait an early launch has none
 //      streams                 order.h, by the allocation
 #include "tests/ptx/memory.h"
+#include "tests/simt/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -379,8 +380,12 @@ void memory_touch(Touch *t, uint32_t lanes) {
     }
 }
 
+static size_t prefetched;
+size_t simt_prefetched(void) { return prefetched; }
 void memory_prefetch(Warp *w, int lane, uint64_t address, uint64_t bytes) {
     const char *why = trouble(address, bytes);
+    prefetched += bytes;
+    if (ptx_settings.counted) machine_counters()->prefetched += bytes;
     if (why)
         fault(w, lane, "prefetches %lu bytes at %#lx: this %s", (unsigned long)bytes, (unsigned long)address,
               why);

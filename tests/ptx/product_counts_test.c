@@ -1,6 +1,7 @@
 // The products of a layer of Llama-2 7B as an H100 would run them, counted: which kernel, its blocks and how
 // many of them share a processor; the bytes that they ask L2 for, over those of the weights; the weights'
-// bytes on their way to a processor; rounds of blocks. tests/fixtures/product_counts.tsv has what they are
+// bytes on their way to a processor; rounds of blocks; what its first block asks L2 for of the next product's
+// weights, if all blocks may ask for 8 MB. tests/fixtures/product_counts.tsv has what they are
 // today (OUTPACE_GOLDEN=write writes it): a change that makes one worse must say so.
 #include "tests/ptx/machine.h"
 #include "tests/support/check.h"
@@ -19,7 +20,8 @@ enum {
     PROCESSORS = 132,
     PROCESSOR_KB = 228,
     OWN_KB = 1,
-    MOST_ROWS = 256
+    MOST_ROWS = 256,
+    ASKED = 8 << 20
 }; // OWN: of each block, the system's
 static const struct {
     const char *name;
@@ -64,6 +66,11 @@ static void count(const Place *at, int product, int rows, Text *to) {
                  .x = {.data = at->x, .pitch = inputs, .form = FORM_PACKED, .dtype = DTYPE_BF16},
                  .put = {.kind = PUT_LOGITS, .out = at->out, .stride = outputs, .real = outputs},
                  .parts = at->parts};
+    const int after = (product + 1) % 4;
+    Matrix next = p.w;
+    next.rows = PRODUCTS[after].outputs, next.columns = next.pitch = PRODUCTS[after].inputs;
+    next.splits = gpu_product_splits(next.rows, next.pitch);
+    prefetch_next(&p.w, &next, ASKED);
     int most = 8;
     while (most < rows) most *= 2;
     panels = rows <= 16 ? 1 : product_panels(most);
@@ -81,8 +88,9 @@ static void count(const Place *at, int product, int rows, Text *to) {
         together = PROCESSOR_KB / shared, own = (int)(blocks + PROCESSORS - 1) / PROCESSORS;
     // A block's share of the weights, over all that it copies, is that of what is on its way.
     double flight = (double)c->flight * weights * panels / bytes * (own < together ? own : together);
-    text_printf(to, "%s\t%d\t%s\t%.0f\t%d\t%.2f\t%.0f\t%.2f\n", PRODUCTS[product].name, rows, name, blocks,
-                together, bytes / weights, flight / 1024, blocks / (PROCESSORS * together));
+    text_printf(to, "%s\t%d\t%s\t%.0f\t%d\t%.2f\t%.0f\t%.2f\t%.1f\n", PRODUCTS[product].name, rows, name,
+                blocks, together, bytes / weights, flight / 1024, blocks / (PROCESSORS * together),
+                (double)c->prefetched / panels / 1024);
 }
 
 static void as_they_were(void **state) {
@@ -100,7 +108,7 @@ static void as_they_were(void **state) {
     gpu_take(&at.rows, 64);
     gpu_fill(at.x, 0, 64, at.stream);
     ptx_settings.checked = false, ptx_settings.counted = true, ptx_settings.only = some;
-    text_puts(&t, "product\trows\tkernel\tblocks\ttogether\tl2\tflight_kb\trounds\n");
+    text_puts(&t, "product\trows\tkernel\tblocks\ttogether\tl2\tflight_kb\trounds\tnext_kb\n");
     for (int i = 0; i < 4; i++)
         for (size_t r = 0; r < sizeof ROWS / sizeof *ROWS; r++) count(&at, i, ROWS[r], &t);
     ptx_settings = (PtxSettings){.checked = true, .processors = 4, .shared_kb = 227};

@@ -183,6 +183,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
     out->multiProcessorCount = ptx_settings.processors;
     out->sharedMemPerBlockOptin = (size_t)ptx_settings.shared_kb << 10;
     out->sharedMemPerMultiprocessor = (size_t)(ptx_settings.shared_kb + 1) << 10;
+    out->l2CacheSize = 50 << 20;
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {

@@ -175,6 +175,7 @@ int gpu_facts(int ordinal, GpuFacts *out) {
     int kilobytes = capability == 80 ? 163 : out->major == 8 || out->major == 12 ? 99 : 227;
     out->shared_bytes = (size_t)kilobytes << 10;
     out->shared_processor = out->shared_bytes + 1024;
+    out->l2_bytes = (size_t)50 << 20;
     out->total_bytes = devices()[(size_t)ordinal].bytes;
     out->free_bytes = free_bytes(ordinal);
     return answer();

@@ -38,6 +38,7 @@ size_t simt_live_bytes(void);
 
 // Blocks run since the program began: whether a test reached the kernels at all.
 unsigned long simt_blocks(void);
+size_t simt_prefetched(void);      // bytes that kernels asked L2 for
 unsigned long simt_launches(void); // of kernels, likewise; of the shim alone
 
 #ifdef __cplusplus

@@ -179,6 +179,14 @@ void simt_copy(void *to, const void *from) {
     t->copies.push_back({to, from, t->groups});
 }
 
+static size_t prefetched;
+size_t simt_prefetched() { return prefetched; }
+void simt_prefetch(const void *global, int bytes) {
+    if ((uintptr_t)global % 16 || bytes % 16 || !device_holds(global, (size_t)bytes))
+        die("a prefetch is not aligned, or not of one allocation");
+    prefetched += (size_t)bytes;
+}
+
 void simt_copy_commit() { s.threads[s.current].groups++; }
 
 void simt_copy_wait(int groups_left) {

@@ -172,6 +172,7 @@ static inline unsigned atomicMax(unsigned *p, unsigned v) { return simt_atomic(p
 // --- asynchronous copies of 16 bytes: they land at the wait that needs them, not earlier
 
 void simt_copy(void *to, const void *from); // NULL: zeros
+void simt_prefetch(const void *global, int bytes);
 void simt_copy_commit();
 void simt_copy_wait(int groups_left);
 

@@ -374,6 +374,21 @@ static inline void copy_commit() { simt_copy_commit(); }
 template <int GROUPS_LEFT> static inline void copy_wait() { simt_copy_wait(GROUPS_LEFT); }
 #endif
 
+// --- what L2 should have soon: `bytes`, a multiple of 16, as is the address
+
+__device__ __forceinline__ void prefetch(const void *global, int bytes) {
+#ifndef __CUDACC__
+    simt_prefetch(global, bytes);
+#elif __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes));
+#else
+    const int line = 128;
+#pragma unroll 1
+    for (int i = 0; i < bytes; i += line)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)global + i));
+#endif
+}
+
 // --- sums and maxima of a warp, the same in every lane: lanes are added in a fixed order
 
 __device__ __forceinline__ float warp_sum(float x) {

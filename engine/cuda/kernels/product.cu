@@ -294,6 +294,7 @@ __global__ void __launch_bounds__(8 * WARP, 1) product(Product p, int panels) {
         ahead = now;
         now = now + 1 == STAGES ? 0 : now + 1;
     }
+    ask_for_next(p.w.next);
     copy_wait<0>();
     if (p.w.splits > 1) {
         size_t part_rows = (size_t)b.split * (size_t)panels * PANEL_ROWS + (size_t)first;

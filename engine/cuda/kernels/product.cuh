@@ -44,6 +44,14 @@ template <int BITS> __device__ __forceinline__ const uint4 *scales_of(const Scal
     return f.first + (2 * k >> f.rare) * ScaleRun<BITS>::PIECES;
 }
 
+// Memory would stand still from a product's last stage until the first of the next one.
+__device__ __forceinline__ void ask_for_next(const Prefetch &n) {
+    int blocks = (int)(gridDim.x * gridDim.y), block = (int)(blockIdx.y * gridDim.x + blockIdx.x);
+#pragma unroll 1
+    for (int i = (int)threadIdx.x * blocks + block; i < n.count; i += (int)blockDim.x * blocks)
+        prefetch((const char *)n.from + (size_t)i * n.step, n.bytes);
+}
+
 // Sums in shared memory, row after row: `at` is a thread's first output in row 0, of the first part.
 struct Sums {
     const float *at;

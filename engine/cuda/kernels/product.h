@@ -30,6 +30,13 @@ typedef enum {
     FORMS,
 } Form;
 
+// Pieces of the weights of the product that follows, which a product asks L2 for at its end (prefetch.c).
+typedef struct Prefetch {
+    const void *from;
+    size_t step;      // bytes from one piece to the next
+    int count, bytes; // count 0: none; bytes: of a piece, a multiple of 16
+} Prefetch;
+
 // Weights (rows, columns).
 typedef struct Matrix {
     void *data;
@@ -43,8 +50,13 @@ typedef struct Matrix {
     int group;              // columns that share a scale, 32, 64 or 128; of full ones of 8 bits 16
     bool full;              // scales are f32, of 4 bits with a low each; else f16
     uint8_t cut[CUT_SIZES]; // Cutting, where one was measured to be the fastest (choices.c)
+    Prefetch next;
 } Matrix;
 size_t gpu_matrix_bytes(const Matrix *m); // of one
+
+// prefetch.c. What OUTPACE_PREFETCH wants of this card; makes m's product ask for so many bytes of `next`.
+size_t prefetch_bytes(const GpuFacts *card);
+void prefetch_next(Matrix *m, const Matrix *next, size_t bytes);
 
 // Of a coded matrix: the groups of a padded row; the bytes of its codes, which the scales follow; those of a
 // group's scale.

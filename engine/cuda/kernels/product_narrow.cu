@@ -250,6 +250,7 @@ __global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
         ahead = now;
         now = now == ahead_by * size ? 0 : now + size;
     }
+    ask_for_next(p.w.next);
     copy_wait<0>();
     __syncwarp();
     keep<BITS, N>((float *)sm->slot[warp], sum, rows);

@@ -326,6 +326,7 @@ __global__ void __launch_bounds__(C::THREADS, C::BLOCKS) product_wide(Product p,
     for (int i = 0; i < C::N / 2; i++) sum[i / 4][i % 4] = 0;
     Half<C> h = half_of<C>();
     multiply_rows<FORMAT, C>(sm, t, h, sum);
+    ask_for_next(p.w.next);
     if (p.w.splits > 1) {
         size_t part = (size_t)split * (size_t)part_rows + (size_t)first;
         keep<C, false>(p.parts + part * (size_t)m + (size_t)first_output, m, t, m - first_output, rows, h,

@@ -65,6 +65,7 @@ int gpu_facts(int ordinal, GpuFacts *out) {
     out->multiprocessors = p.multiProcessorCount;
     out->shared_bytes = p.sharedMemPerBlockOptin;
     out->shared_processor = p.sharedMemPerMultiprocessor;
+    out->l2_bytes = (size_t)p.l2CacheSize;
     return 0;
 }
 

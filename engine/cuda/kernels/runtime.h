@@ -18,6 +18,8 @@ typedef struct GpuFacts {
     int multiprocessors;
     size_t shared_bytes;     // most that a block can have
     size_t shared_processor; // that the blocks of a processor have together
+    size_t l2_bytes;
+    bool wgmma_differs; // from mma.sync, as device_compare_bits found: products do without it
     size_t total_bytes, free_bytes;
     char uuid[48];
     int driver, runtime; // versions, 13000 for 13.0

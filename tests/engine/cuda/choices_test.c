@@ -53,9 +53,60 @@ static void none(void **state) {
     unsetenv("OUTPACE_PRODUCTS");
 }
 
+// The pieces that a product asks L2 for: beginnings of the next one's parts, never beyond it, at most so many
+// bytes, of which nothing fits twice.
+static void beginnings_of_the_next(void **state) {
+    static const struct {
+        int rows, pitch, splits, bits;
+        size_t asked;
+        int count, bytes; // wanted
+    } rows[] = {{22016, 4096, 1, 0, 8 << 20, 1376, 2 * 2048}, {4096, 4096, 4, 0, 8 << 20, 1024, 4 * 2048},
+                {4096, 11008, 4, 4, 4 << 20, 1024, 8 * 512},  {128256, 4096, 1, 0, 4 << 20, 2048, 2048},
+                {400, 128, 1, 0, 8 << 20, 25, 2 * 2048},      {4096, 4096, 4, 8, 1 << 20, 1024, 1024},
+                {300, 64 * 7, 2, 0, 1 << 20, 19, 7 * 2048},   {22016, 4096, 1, 0, 2048, 1, 2048}};
+    static const struct {
+        const char *wanted;
+        size_t l2, bytes;
+    } asked[] = {{NULL, 50 << 20, 0},
+                 {"", 50 << 20, 0},
+                 {"0", 50 << 20, 0},
+                 {"8", 50 << 20, 8 << 20},
+                 {"99999999999999999999", 50 << 20, 12 << 20},
+                 {"x", 50 << 20, 0},
+                 {"4", 3 << 20, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Matrix m = {.rows = 1}, next = {.data = (void *)4096,
+                                        .rows = rows[i].rows,
+                                        .columns = rows[i].pitch,
+                                        .pitch = rows[i].pitch,
+                                        .form = FORM_PACKED,
+                                        .splits = rows[i].splits,
+                                        .bits = rows[i].bits,
+                                        .group = 32};
+        prefetch_next(&m, &next, rows[i].asked);
+        const Prefetch *p = &m.next;
+        size_t tile = (size_t)next.pitch * 16 * (size_t)(next.bits ? next.bits : 16) / 8,
+               all = tile * (size_t)(next.rows + 15) / 16;
+        if (p->count != rows[i].count || p->bytes != rows[i].bytes)
+            fail_msg("row %zu: %d pieces of %d", i, p->count, p->bytes);
+        assert_ptr_equal(p->from, next.data);
+        assert_true((size_t)p->bytes <= p->step &&
+                    p->step * (size_t)(p->count - 1) + (size_t)p->bytes <= all);
+        assert_true((size_t)p->count * (size_t)p->bytes <= rows[i].asked);
+        assert_int_equal(tile % p->step, 0);
+    }
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        const GpuFacts card = {.l2_bytes = asked[i].l2};
+        if (asked[i].wanted) setenv("OUTPACE_PREFETCH", asked[i].wanted, 1);
+        if (prefetch_bytes(&card) != asked[i].bytes) fail_msg("row %zu: %zu", i, prefetch_bytes(&card));
+        unsetenv("OUTPACE_PREFETCH");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(read_and_applied, folder_setup, folder_teardown),
-        cmocka_unit_test(none)};
+        cmocka_unit_test(none), cmocka_unit_test(beginnings_of_the_next)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,36 @@ static void slower_ways_are_told(void **state) {
     assert_int_equal(simt_live_bytes(), 0);
 }
 
+// What L2 is asked for has no effect on a number.
+static void asked_of_l2(void **state) {
+    (void)state;
+    enum { MOST = 512 };
+    static const char *const mega[] = {"0", "1"};
+    Random r = test_random(101);
+    Shape shape = some_shape();
+    RandomModel m;
+    float logits[2][MOST];
+    size_t bytes = (size_t)shape.vocab * sizeof(float);
+    assert_true(shape.vocab <= MOST);
+    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    for (int i = 0; i < 2; i++) {
+        BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8, .context = 40};
+        Session s;
+        void *self;
+        Error e = {0};
+        size_t before = simt_prefetched();
+        setenv("OUTPACE_PREFETCH", mega[i], 1);
+        if (!cuda_open(&m.model, &o, &self, &e)) fail_msg("%s", e.text);
+        session_init(&s, &cuda_backend, self, &shape, &o);
+        run_chain(&s, NULL, logits[i], bytes);
+        session_release(&s);
+        assert_true((simt_prefetched() > before) == (i == 1));
+    }
+    unsetenv("OUTPACE_PREFETCH");
+    assert_memory_equal(logits[0], logits[1], bytes);
+    random_model_release(&m);
+}
+
 // Weights that stand in another format than the model's are told with the kernels' name, which every report
 // has.
 static void rounded_weights_are_told(void **state) {
@@ -285,6 +315,7 @@ int main(void) {
         cmocka_unit_test(a_machine_without_a_driver_is_told),
         cmocka_unit_test(two_models_side_by_side),
         cmocka_unit_test(slower_ways_are_told),
+        cmocka_unit_test(asked_of_l2),
         cmocka_unit_test(rounded_weights_are_told),
         cmocka_unit_test_setup_teardown(a_shape_needs_no_files, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
