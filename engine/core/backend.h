@@ -70,8 +70,9 @@ typedef struct BackendReport {
     size_t kv_bytes_per_position; // read by one query, all layers
     size_t score_bytes;           // moved by one query per position that it sees, all layers; 0: not plain
     PhaseSeconds seconds;
-    bool own_clock;  // `seconds` are by the device's own clock
-    double waited_s; // the host's wait for a device that works asynchronously, by the wall clock
+    bool own_clock;   // `seconds` are by the device's own clock
+    double waited_s;  // the host's wait for a device that works asynchronously, by the wall clock
+    const char *note; // of the device, for the user; NULL: none
 } BackendReport;
 
 // A device's current state, as it reports it. NAN or empty: not reported.

@@ -111,8 +111,9 @@ static void name_kernels(Cuda *first) {
     for (Cuda *c = first; c && n < sizeof all->isa && m < sizeof all->names; c = c->next) {
         gpu_use(c->ordinal);
         bool in_turn = c->facts.major >= 9 && !gpu_begins_early();
-        n += (size_t)snprintf(all->isa + n, sizeof all->isa - n, "%ssm_%d%d%s", n ? " + " : "",
-                              c->facts.major, c->facts.minor, in_turn ? ", none early" : "");
+        n += (size_t)snprintf(all->isa + n, sizeof all->isa - n, "%ssm_%d%d%s%s", n ? " + " : "",
+                              c->facts.major, c->facts.minor, in_turn ? ", none early" : "",
+                              c->facts.wgmma_differs ? ", no wgmma: it differs" : "");
         m += (size_t)snprintf(all->names + m, sizeof all->names - m, "%s%s", m ? " + " : "", c->facts.name);
     }
     if (first->fast && n < sizeof all->isa)
@@ -170,7 +171,8 @@ static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
         c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
         bool ok = cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e) && take_stream(c, o->beside, e) &&
                   cuda_take_events(c, e) && cuda_take_weights(c, e) && cuda_take_buffers(c, e) &&
-                  cuda_take_pinned(c, e) && cuda_load_weights(c, &o->progress, e);
+                  cuda_take_pinned(c, e) && device_compare_bits(c, e) &&
+                  cuda_load_weights(c, &o->progress, e);
         if (!ok) return false;
         cuda_link_products(c);
     }
@@ -603,6 +605,8 @@ static void report_reads(const Cuda *first, BackendReport *out) {
 }
 
 static void cuda_report(const void *self, BackendReport *out) {
+    static const char DIFFERS[] = "its wgmma doesn't give mma.sync's bits, so products of more than 16 rows "
+                                  "take mma.sync, several times as long: please report the card and driver";
     const Sequence *s = self;
     const Cuda *first = s->cards;
     const Model *m = first->model;
@@ -612,6 +616,7 @@ static void cuda_report(const void *self, BackendReport *out) {
                            .score_bytes = first->plain ? shape_score_bytes(&m->shape) : 0,
                            .own_clock = true};
     for (const Cuda *c = first; c; c = c->next) {
+        if (c->facts.wgmma_differs) out->note = DIFFERS;
         out->cache_bytes += s->number ? 0 : c->cache_bytes; // the first one has all memory
         out->step_bytes += s->number ? 0 : c->step_bytes;
         out->seconds.run += c->seconds[PHASE_RUN];

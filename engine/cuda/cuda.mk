@@ -107,7 +107,8 @@ $(BUILD)/tests/ptx/planted_test: $(BUILD)/tests/ptx/planted_test.o $(PTX) build/
     build/cuda/tests/gpu/probe_multiply.o build/cuda/engine/cuda/kernels/runtime.o \
     $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(call say,LINK,$@)$(PTX_LINK)
-$(BUILD)/tests/ptx/%_counts_test: $(BUILD)/tests/ptx/%_counts_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
+PTX_WHOLE = $(filter-out %/planted_test,$(patsubst %.c,$(BUILD)/%,$(wildcard tests/ptx/*_test.c)))
+$(PTX_WHOLE): $(BUILD)/tests/ptx/%: $(BUILD)/tests/ptx/%.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(call say,LINK,$@)$(PTX_LINK)
 ifneq ($(NVCC),)
 tests: $(PTX_TESTS)

@@ -85,6 +85,21 @@ bool cuda_usable(int ordinal, Error *e) {
     return device_find(ordinal, &facts, e);
 }
 
+// The word is that of overflows.
+bool device_compare_bits(Cuda *c, Error *e) {
+    static const char WHAT[] = "its multiplications cannot be compared";
+    if (c->compute == COMPUTE_F32 || !gpu_has_warpgroups()) return true;
+    gpu_fill(c->overflow, 0, sizeof *c->overflow, c->stream);
+    gpu_compare_bits(c->overflow, c->stream);
+    if (!cuda_ok(c, gpu_launched(), WHAT, e) ||
+        !cuda_ok(c, gpu_copy(c->host_overflow, c->overflow, sizeof *c->overflow, c->stream), WHAT, e) ||
+        !cuda_ok(c, gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream), WHAT, e) ||
+        !cuda_ok(c, gpu_stream_wait(c->stream), WHAT, e))
+        return false;
+    c->facts.wgmma_differs = *c->host_overflow != 0;
+    return true;
+}
+
 // --- gauges
 
 // The numbers are those of NVIDIA's nvml.h. Every call returns 0 or an error code.

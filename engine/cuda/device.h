@@ -17,6 +17,10 @@ typedef struct CardCode {
 } CardCode;
 CardCode device_code(const char *codes, int major, int minor);
 
+// Compares wgmma's bits with mma.sync's, where products would use both (GpuFacts.wgmma_differs). Memory has
+// been taken.
+bool device_compare_bits(Cuda *c, Error *e);
+
 // Reads clocks, power, temperature and throttling of the card with this UUID from NVML; other fields of `out`
 // are left alone. Without the library, or where the card doesn't report a value, the value is NAN or the text
 // empty.

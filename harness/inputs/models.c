@@ -101,6 +101,7 @@ static void models_check(const Models *m) {
 }
 
 bool models_open(Models *m, const ModelChoice *c, Error *e) {
+    BackendReport report;
     *m = (Models){.progress = c->engine.progress, .must_keep = c->cache != NULL};
     if (c->draft_device && !c->draft)
         return error_input(e, "--draft-device is '%s', but there is no --draft", c->draft_device);
@@ -108,6 +109,8 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     if (c->draft_device) cards_warn(c->draft_device);
     if (!engine_open(&m->target, c->target, &c->engine, &m->memory, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
+    m->target.session.backend->report(m->target.session.self, &report);
+    if (report.note) fprintf(stderr, "note: %s: %s\n", report.device, report.note);
     if (c->engine.context > m->target.model.shape.context)
         fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->engine.context,
                 m->target.model.shape.context, SHOWN(c->target));

@@ -118,9 +118,10 @@ void ptx_counters_clear(void);
 uint64_t ptx_blocks(void);
 
 typedef struct PtxSettings {
-    bool checked;  // races, uninitialised reads, waits: off where only counts matter
-    bool counted;  // Counters and the critical path: off where nobody reads them
-    bool old_code; // 9.0 loads the code for 8.0, as from a build that has no other
+    bool checked;       // races, uninitialised reads, waits: off where only counts matter
+    bool counted;       // Counters and the critical path: off where nobody reads them
+    bool old_code;      // 9.0 loads the code for 8.0, as from a build that has no other
+    bool wgmma_differs; // its sums are of other bits than mma.sync's
     bool (*only)(const Launch *l, uint32_t block); // NULL: every block runs
     int processors, shared_kb;                     // of each device; of a block
 } PtxSettings;

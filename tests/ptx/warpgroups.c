@@ -7,6 +7,7 @@
 // warps of the warpgroup have closed the group.
 #include "tests/ptx/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,7 @@ static void multiply_eight(Warp *w, const Instruction *o, const Matrices *m, int
         for (int t = 0; t < LANES; t++) {
             int r = t / 4 + i / 2 * 8, c = t % 4 * 2 + i % 2;
             to[t] = (float)d[r][c];
+            if (ptx_settings.wgmma_differs) to[t] = nextafterf(to[t], 0);
             made |= ((unknown_rows >> r | unknown_columns >> c) & 1) << t;
         }
         *unknown = (*unknown & adds) | made;

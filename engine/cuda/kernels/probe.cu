@@ -1,6 +1,8 @@
 // Probes of a card's ceilings: reading memory, and multiplying in registers, by tensor cores and by fused
-// multiply-adds of f32, which products of f32 weights or activations consist of.
+// multiply-adds of f32, which products of f32 weights or activations consist of. And a comparison of wgmma's
+// bits with mma.sync's, on which exactness rests.
 #include "engine/cuda/kernels/rows.cuh"
+#include "engine/cuda/kernels/warpgroups.cuh"
 
 enum { THREADS = 256, CHAINS = 8, UNROLLED = 8 };
 
@@ -93,4 +95,88 @@ __global__ void __launch_bounds__(THREADS) probe_fma(int rounds, float *sink) {
 double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream) {
     LAUNCH(probe_fma, (unsigned)blocks, THREADS, 0, stream, rounds, sink);
     return 2.0 * CHAINS * UNROLLED * THREADS * (double)rounds * (double)blocks;
+}
+
+// --- wgmma's bits against mma.sync's: a block for each kind of multiplication that products use, 64 rows of
+// a chain of COMPARED_K. Of many columns some are compared: they don't see one another.
+
+enum { COMPARED_K = 256, COMPARED_PAIRS = 4, COMPARED_THREADS = 128 }; // pairs of blocks of 8 columns
+#if HAS_BULK_COPIES
+struct ComparedTiles {
+    uint16_t a[2][ROWS / 8][64], b[256 / 8][2][64];
+};
+
+// Numbers of any sign and of 12 exponents, so that sums cancel; some subnormal, some zero.
+template <Dtype FORMAT> __device__ __forceinline__ uint16_t compared_number(uint32_t i) {
+    const uint32_t fraction = FORMAT == DTYPE_F16 ? 10 : 7, bias = FORMAT == DTYPE_F16 ? 15 : 127;
+    uint32_t x = (i + 1) * 2654435761u;
+    x = (x ^ x >> 15) * 2246822519u;
+    x ^= x >> 13;
+    uint32_t exponent = x % 16 < 12 ? bias - 6 + x % 16 : 0, small = x % 16 == 15 ? 0 : (1u << fraction) - 1;
+    return (uint16_t)((x >> 8 & 1) << 15 | exponent << fraction | (x >> 9 & small));
+}
+
+template <Dtype FORMAT, int N, bool HELD>
+__device__ __forceinline__ void compare_bits(ComparedTiles *sm, unsigned *differ) {
+    const int apart = N / 16 > COMPARED_PAIRS ? N / 16 / COMPARED_PAIRS : 1, pairs = N / 16 / apart;
+    float wide[N / 8][4], narrow[2 * pairs][4];
+    int matrix = warp_lane() / 8, row = warp_lane() % 8 * 8;
+    bool same = true;
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) wide[i / 4][i % 4] = 0;
+#pragma unroll
+    for (int i = 0; i < 8 * pairs; i++) narrow[i / 4][i % 4] = 0;
+#pragma unroll 1
+    for (int k = 0; k < COMPARED_K; k += 16) {
+#pragma unroll 1
+        for (int i = (int)threadIdx.x; i < (ROWS + N) * 16; i += COMPARED_THREADS)
+            (i < ROWS * 16 ? &sm->a[0][0][0] + i : &sm->b[0][0][0] + i - ROWS * 16)[0] =
+                compared_number<FORMAT>((uint32_t)(k * 1024 + i));
+        show_to_tensor_cores();
+        __syncthreads();
+        uint32_t a[1][4];
+        load_matrices(a[0], &sm->a[matrix / 2][warp_number() * 2 + matrix % 2][row]);
+#pragma unroll
+        for (int i = 0; i < 4; i++) a[0][i] = held(a[0][i]);
+        Operand b = operand(sm->b, 128, 256);
+        groups_begin();
+        if constexpr (HELD) group_mma_held<N>(wide, a[0], b);
+        else group_mma<FORMAT, N>(wide, operand(sm->a, sizeof sm->a[0], 128), b);
+        group_end();
+        groups_end_held(a, 1);
+#pragma unroll
+        for (int i = 0; i < pairs; i++) {
+            uint32_t x[4];
+            load_matrices(x, &sm->b[i * apart * 2 + matrix / 2][matrix % 2][row]);
+            mma_16816<FORMAT>(narrow[2 * i], a[0], x[0], x[1]);
+            mma_16816<FORMAT>(narrow[2 * i + 1], a[0], x[2], x[3]);
+        }
+        __syncthreads();
+    }
+    groups_end<N>(wide);
+#pragma unroll
+    for (int i = 0; i < 8 * pairs; i++)
+        same &= f32_bits(wide[i / 8 * apart * 2 + i / 4 % 2][i % 4]) == f32_bits(narrow[i / 4][i % 4]);
+    if (!same) atomicAdd(differ, 1u);
+}
+#endif
+
+__global__ void __launch_bounds__(COMPARED_THREADS) compare_multiplications(unsigned *differ) {
+#if HAS_BULK_COPIES
+    SHARED(ComparedTiles, sm);
+    switch (blockIdx.x) {
+    case 0: compare_bits<DTYPE_BF16, 32, false>(sm, differ); break;
+    case 1: compare_bits<DTYPE_BF16, 128, false>(sm, differ); break;
+    case 2: compare_bits<DTYPE_BF16, 256, false>(sm, differ); break;
+    case 3: compare_bits<DTYPE_BF16, 128, true>(sm, differ); break;
+    default: compare_bits<DTYPE_F16, 128, false>(sm, differ);
+    }
+#else
+    (void)differ;
+#endif
+}
+
+void gpu_compare_bits(unsigned *differ, void *stream) {
+    LAUNCH(compare_multiplications, 5, COMPARED_THREADS, sizeof(uint16_t) * 16 * (ROWS + 256), stream,
+           differ);
 }

@@ -374,7 +374,7 @@ void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream)
     Cutting cut = (Cutting)p->w.cut[cut_size(most)];
     int form = matrix_form(&p->w);
     if (!gpu_cut_takes(cut, most) || (cut >= CUT_WIDE && !takes_wide(p, cut, card))) cut = CUT_BY_ROWS;
-    if (cut == CUT_NARROW || (cut == CUT_BY_ROWS && most <= NARROW_ROWS)) {
+    if (card->wgmma_differs || cut == CUT_NARROW || (cut == CUT_BY_ROWS && most <= NARROW_ROWS)) {
         gpu_product_narrow(p, most, stream);
         return;
     }

@@ -110,7 +110,7 @@ __device__ __forceinline__ void put_share(Share<AT_ONCE> &s, const Product &p, c
     }
 }
 
-// product_narrow.cu: products of up to NARROW_ROWS rows.
+// product_narrow.cu: products of up to NARROW_ROWS rows, or of any number, which read the weights as often.
 enum { NARROW_ROWS = 16 };
 void gpu_product_narrow(const Product *p, int most, void *stream);
 

@@ -209,10 +209,10 @@ __global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
     bool early = BEGINS_EARLY && !p.slices; // an expert may have no rows
     for (int s = 0; s < ahead_by && early; s++) fetch_weights<BITS, N>(slot + s * size, l, from + s * each);
     wait_for_launches();
-    int rows = p.rows->count, first_node = p.rows->first, first_row = 0;
+    int first_row = (int)blockIdx.y * N, rows = p.rows->count - first_row, first_node = p.rows->first;
     if (p.slices) {
-        rows = p.slices[blockIdx.z].count;
-        first_row = p.slices[blockIdx.z].first;
+        rows = p.slices[blockIdx.z].count - first_row;
+        first_row += p.slices[blockIdx.z].first;
     }
     if (rows <= 0) {
         copy_commit();
@@ -261,17 +261,19 @@ __global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
     put_share(share, p, s, rows, first_node);
 }
 
-template <Dtype FORMAT, int BITS, int N> static void launch(const Product *p, void *stream) {
+// More than N rows, where wgmma can't be used, are several products in one launch.
+template <Dtype FORMAT, int BITS, int N> static void launch(const Product *p, int most, void *stream) {
     static_assert(sizeof(NarrowShared<BITS, N>) <= 99 << 10, "it must fit the smallest cards");
     int rows = HEIGHT * WARPS / p->w.splits;
-    dim3 grid((unsigned)((p->w.rows + rows - 1) / rows), 1, p->slices ? (unsigned)p->w.experts : 1);
+    dim3 grid((unsigned)((p->w.rows + rows - 1) / rows), (unsigned)((most + N - 1) / N),
+              p->slices ? (unsigned)p->w.experts : 1);
     LAUNCH_EARLY((product_narrow<FORMAT, BITS, N>), grid, THREADS, sizeof(NarrowShared<BITS, N>), stream,
                  p->w.data, *p);
 }
 
 template <Dtype FORMAT, int BITS> static void launch_rows(const Product *p, int most, void *stream) {
-    if (most <= 8) launch<FORMAT, BITS, 8>(p, stream);
-    else launch<FORMAT, BITS, NARROW_ROWS>(p, stream);
+    if (most <= 8) launch<FORMAT, BITS, 8>(p, most, stream);
+    else launch<FORMAT, BITS, NARROW_ROWS>(p, most, stream);
 }
 
 void gpu_product_narrow(const Product *p, int most, void *stream) {

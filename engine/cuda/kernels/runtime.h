@@ -83,6 +83,9 @@ double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream);
 double gpu_probe_wgmma(int rounds, int blocks, float *sink, void *stream);
 double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream);
 
+// Adds to *differ how many threads found sums of wgmma, where the code has it, of other bits than mma.sync's.
+void gpu_compare_bits(unsigned *differ, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

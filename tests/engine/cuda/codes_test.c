@@ -213,6 +213,9 @@ static void every_kernel(void **state) {
             simt_settings.order = (SimtOrder)(k % SIMT_ORDERS);
             compare(&w, &codes, &values, SIZES[k].count, SIZES[k].most, (i + k) % 2 ? &busy : &w.card);
         }
+        GpuFacts differs = w.card; // products don't use wgmma
+        differs.wgmma_differs = true;
+        compare(&w, &codes, &values, 40, 64, &differs);
         for (size_t k = 0; k < sizeof WIDE / sizeof *WIDE; k++) {
             if (k % 3 != i % 3 && k % 2 != i % 4) continue;
             simt_settings.order = (SimtOrder)(k % SIMT_ORDERS);

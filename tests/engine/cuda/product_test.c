@@ -128,8 +128,10 @@ static void check(bool packed, int splits, Dtype dtype, size_t step, uint64_t bi
     float *want = mem_new(ROWS * OUTPUTS, sizeof *want), *got = mem_new(ROWS * OUTPUTS, sizeof *got);
     make_numbers(w, dtype, &r);
     world_open(w, packed, splits, dtype);
-    GpuFacts busy = w->card; // every tile shares its processor with another
+    GpuFacts busy = w->card;    // every tile shares its processor with another
+    GpuFacts differs = w->card; // products don't use wgmma
     busy.multiprocessors = 1;
+    differs.wgmma_differs = true;
     run(w, ROWS, 256, &w->card, want);
     TEST_SAME_BITS(want, ROWS * OUTPUTS * sizeof *want, bits);
     double error = worst_error(w, want, ROWS);
@@ -149,6 +151,8 @@ static void check(bool packed, int splits, Dtype dtype, size_t step, uint64_t bi
         if (!packed || sizes[i].most <= 16) continue; // they don't differ
         run(w, sizes[i].count, sizes[i].most, &busy, got);
         compare(got, want, sizes[i].count, "tensor cores, few stages");
+        run(w, sizes[i].count, sizes[i].most, &differs, got);
+        compare(got, want, sizes[i].count, "tensor cores, 16 rows at a time");
     }
     world_close(w);
     mem_free(w);
