@@ -74,6 +74,7 @@ static __attribute__((noinline)) void read_times(const unsigned char *at, int co
     lanes_store(of, lanes_f16(halves));
     for (int n = 0; n < count; n++)
         for (int i = n * GROUPS_TIMES; i < (n + 1) * GROUPS_TIMES; i++) {
+            // cppcheck-suppress uninitvar
             out->scale[i] = (float)factors[i] * of[n];
             out->low[i] = -32 * out->scale[i];
         }

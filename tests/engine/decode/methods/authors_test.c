@@ -301,20 +301,13 @@ static void rest(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lookahead),
-        cmocka_unit_test(ouroboros),
-        cmocka_unit_test(prompt_lookup),
-        cmocka_unit_test(hugging_face),
-        cmocka_unit_test(speculative),
-        cmocka_unit_test(recycling),
-        cmocka_unit_test(suffix),
-        cmocka_unit_test(early_exit),
-        cmocka_unit_test(kangaroo),
-        cmocka_unit_test(medusa),
-        cmocka_unit_test(eagle),
-        cmocka_unit_test(eagle3),
-        cmocka_unit_test(sam),
-        cmocka_unit_test_setup_teardown(rest, folder_setup, folder_teardown),
+        cmocka_unit_test(lookahead),     cmocka_unit_test(ouroboros),
+        cmocka_unit_test(prompt_lookup), cmocka_unit_test(hugging_face),
+        cmocka_unit_test(speculative),   cmocka_unit_test(recycling),
+        cmocka_unit_test(suffix),        cmocka_unit_test(early_exit),
+        cmocka_unit_test(kangaroo),      cmocka_unit_test(medusa),
+        cmocka_unit_test(eagle),         cmocka_unit_test(eagle3),
+        cmocka_unit_test(sam),           cmocka_unit_test_setup_teardown(rest, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

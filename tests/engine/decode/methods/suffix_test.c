@@ -159,8 +159,7 @@ static void watch_method(Watch *w, Random *r) {
              "suffix:depth=%d,draft=%d,factor=%g,offset=%g,min_prob=%g,tree=%s,warm=%s,requests=%d,tokens=%d,"
              "pick=%s,bias=%d",
              w->depth, w->rule.most, w->rule.factor, w->rule.offset, w->rule.least,
-             w->rule.tree ? "on" : "off", w->warm ? "on" : "off", w->requests, w->tokens,
-             w->pick, w->bias);
+             w->rule.tree ? "on" : "off", w->warm ? "on" : "off", w->requests, w->tokens, w->pick, w->bias);
     null_session_open(&w->session, &setup);
     MethodEnv env = {.target = &w->session};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
