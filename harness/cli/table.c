@@ -220,7 +220,7 @@ json_t *table_object(RecordTable *t) {
 bool table_end(RecordTable *t, bool ok, Error *e) {
     if (ok && records_asked(t->as)) return records_print(table_list(t), NULL, t->as, e);
     set_columns(t);
-    ok = ok && grid_show(&t->grid, e);
+    if (ok) grid_show(&t->grid);
     grid_release(&t->grid);
     json_decref(t->list);
     return ok;

@@ -340,8 +340,7 @@ void terminal_coloured(const char *text, Text *out) {
     }
 }
 
-bool grid_show(const Grid *g, Error *e) {
-    (void)e;
+void grid_show(const Grid *g) {
     Text out = {0}, coloured = {0};
     int width = terminal_width();
     grid_print(g, width, &out);
@@ -349,7 +348,6 @@ bool grid_show(const Grid *g, Error *e) {
     fputs(text_get(width ? &coloured : &out), stdout);
     text_release(&out);
     text_release(&coloured);
-    return true;
 }
 
 void grid_release(Grid *g) {

@@ -7,7 +7,7 @@
 //      text_printf(&g.cell, "%d", number), grid_next(&g);
 //      text_puts(&g.cell, label), grid_next(&g);
 //      grid_end(&g);
-//      bool ok = grid_show(&g, e);
+//      grid_show(&g);
 //      grid_release(&g);
 //
 // A command's table is a RecordTable (table.h), which fills one. Cells may hold foreign text: control
@@ -63,7 +63,7 @@ void grid_rest(Grid *g); // the cell replaces all further ones, in any width, an
 // width 0: of any. A last line names the columns that were left out.
 void grid_print(const Grid *g, int width, Text *out);
 void grid_page(const Grid *g, const Page *p, const char *caption); // as a page's table
-bool grid_show(const Grid *g, Error *e); // on standard output, on a terminal coloured
+void grid_show(const Grid *g); // on standard output, on a terminal coloured
 
 // Appends lines with a red 'NO' or 'differ(s)' and a dim 'disturbed'. $NO_COLOR: as they are.
 void terminal_coloured(const char *text, Text *out);

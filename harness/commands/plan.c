@@ -34,27 +34,19 @@ static const char *plural(int count) { return count == 1 ? "" : "s"; }
 
 // --- plan ------------------------------------------------------------------------------------------------
 
-typedef struct Reading {
-    const Schedule *schedule;
-    CostDone *done;
-} Reading;
-
-static bool take(void *state, const LedgerSample *s, Error *e) {
-    const Reading *r = state;
-    int point = schedule_find(r->schedule, s->point);
-    (void)e;
-    if (point >= 0) r->done->rounds[point] += s->turn == 0;
-    return true;
-}
-
 // A store that is not there, or has no run of this content, has nothing done.
 static bool read_done(const Plan *p, const char *db, CostDone *out, Error *e) {
-    Reading r = {&p->schedule, out};
     out->rounds = mem_new((size_t)p->schedule.point_count, sizeof *out->rounds);
     if (!file_exists(db)) return true;
     out->store = store_open(db, STORE_READ, NULL, e);
-    return out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
-           (!out->run || ledger_samples(out->store, out->run, take, &r, e));
+    if (!out->store || !stored_by_hash(out->store, p->inputs.hash, &out->run, e)) return false;
+    if (!out->run) return true;
+    Rows *r = ledger_samples(out->store, out->run, e);
+    for (LedgerSample s; ledger_sample(r, &s);) {
+        int point = schedule_find(&p->schedule, s.point);
+        if (point >= 0) out->rounds[point] += s.turn == 0;
+    }
+    return rows_end(r, true, e);
 }
 
 static void print_setup(const Plan *p, int setup) {

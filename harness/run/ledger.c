@@ -8,7 +8,6 @@
 #include "harness/cli/signals.h"
 #include "harness/cli/version.h"
 #include "results/row.h"
-#include "results/rows.h"
 
 #include <assert.h>
 #include <math.h>
@@ -320,30 +319,24 @@ bool ledger_strays(Ledger *l, LedgerRepeat **list, size_t *count, Error *e) {
 
 // --- reading back ----------------------------------------------------------------------------------------
 
-bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const LedgerSample *s, Error *e),
-                    void *state, Error *e) {
-    Rows *r = rows_named(store, ledger_sql, "samples", run, e);
-    bool ok = true;
-    while (ok && rows_next(r)) {
-        LedgerSample s = {.point = (int)rows_int(r, 0) - 1,
+Rows *ledger_samples(Store *store, int64_t run, Error *e) {
+    return rows_named(store, ledger_sql, "samples", run, e);
+}
+
+bool ledger_sample(Rows *r, LedgerSample *out) {
+    if (!rows_next(r)) return false;
+    *out = (LedgerSample){.point = (int)rows_int(r, 0) - 1,
                           .pass = (int)rows_int(r, 1),
                           .prompt = (int)rows_int(r, 2),
                           .turn = (int)rows_int(r, 3),
                           .flags = (int)rows_int(r, 4),
                           .tokens = rows_real(r, 5),
                           .steps = rows_real(r, 6),
-                          .prefill_s = 1e-9 * rows_real(r, 7),
-                          .decode_s = 1e-9 * rows_real(r, 8),
-                          .diverged = rows_int(r, 9) != 0};
-        ok = take(state, &s, e);
-    }
-    return rows_end(r, ok, e);
+                          .decode_s = 1e-9 * rows_real(r, 7),
+                          .diverged = rows_int(r, 8) != 0};
+    return true;
 }
 
-bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int point, const char *why),
-                     void *state, Error *e) {
-    Rows *r = rows_named(store, ledger_sql, "failures", run, e);
-    while (rows_next(r))
-        if (!take(state, (int)rows_int(r, 0) - 1, rows_text(r, 1))) break;
-    return rows_end(r, true, e);
+Rows *ledger_failures(Store *store, int64_t run, Error *e) {
+    return rows_named(store, ledger_sql, "failures", run, e);
 }

@@ -7,7 +7,7 @@
 #pragma once
 #include "harness/run/answer.h"
 #include "harness/run/plan.h"
-#include "results/store.h"
+#include "results/rows.h"
 
 typedef struct Ledger {
     Store *store;
@@ -74,17 +74,16 @@ bool ledger_choose_baselines(Ledger *l, Error *e);
 // A turn as it was stored.
 typedef struct LedgerSample {
     int point, pass, prompt, turn, flags;
-    double tokens, steps, prefill_s, decode_s;
+    double tokens, steps, decode_s;
     bool diverged;
 } LedgerSample;
 
-// All of a run, ordered by point, pass, prompt and turn. take: returning false with e filled stops.
-bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const LedgerSample *s, Error *e),
-                    void *state, Error *e);
+// All of a run, ordered by point, pass, prompt and turn; and the next of them, false at the end.
+Rows *ledger_samples(Store *store, int64_t run, Error *e);
+bool ledger_sample(Rows *r, LedgerSample *out);
 
-// The failed points and their reasons, except points that a later start has measured.
-bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int point, const char *why),
-                     void *state, Error *e);
+// The failed points (their numbers from 1) and why, except points that a later start has measured.
+Rows *ledger_failures(Store *store, int64_t run, Error *e);
 
 // --- repetition in an output: a small model that falls into a loop makes any method look fast
 

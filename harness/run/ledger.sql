@@ -8,7 +8,7 @@ FROM sample JOIN first USING (prompt_id) JOIN prompt ON prompt.id = prompt_id
 WHERE point_id = ?1 AND sample.output_id <> first.output_id ORDER BY 1, 2
 
 -- name: samples
-SELECT point.number, pass, prompt.number, turn, flags, tokens, steps, prefill_ns, decode_ns, EXISTS (SELECT 1
+SELECT point.number, pass, prompt.number, turn, flags, tokens, steps, decode_ns, EXISTS (SELECT 1
     FROM divergence WHERE sample_id = sample.id)
 FROM point JOIN sample ON point_id = point.id JOIN prompt ON prompt_id = prompt.id WHERE run_id = ?1 ORDER BY 1, 2, 3, 4
 

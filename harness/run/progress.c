@@ -106,8 +106,7 @@ static bool is_measured(const PointProgress *p, const Measurement *m, int passes
 // --- reading the ledger ----------------------------------------------------------------------------------
 
 // Turns of a sample follow each other.
-static bool take_sample(void *state, const LedgerSample *s, Error *e) {
-    RunProgress *r = state;
+static bool take_sample(RunProgress *r, const LedgerSample *s, Error *e) {
     int point = schedule_find(r->schedule, s->point);
     if (point < 0 && r->in->sweep->shards > 1) return true; // another part's
     bool known = point >= 0 && s->prompt >= 0;
@@ -127,13 +126,19 @@ static bool take_sample(void *state, const LedgerSample *s, Error *e) {
     return true;
 }
 
-static bool take_failure(void *state, int point, const char *why) {
-    RunProgress *r = state;
-    point = schedule_find(r->schedule, point);
-    if (point < 0) return true;
-    r->points[point].failed = true;
-    snprintf(r->points[point].why, sizeof r->points[point].why, "%s", why);
-    return true;
+static bool read_ledger(RunProgress *r, Error *e) {
+    Rows *samples = ledger_samples(r->ledger->store, r->ledger->run, e);
+    bool ok = true;
+    for (LedgerSample s; ok && ledger_sample(samples, &s);) ok = take_sample(r, &s, e);
+    if (!rows_end(samples, ok, e)) return false;
+    Rows *failures = ledger_failures(r->ledger->store, r->ledger->run, e);
+    while (rows_next(failures)) {
+        int point = schedule_find(r->schedule, (int)rows_int(failures, 0) - 1);
+        if (point < 0) continue;
+        r->points[point].failed = true;
+        snprintf(r->points[point].why, sizeof r->points[point].why, "%s", rows_text(failures, 1));
+    }
+    return rows_end(failures, true, e);
 }
 
 static PointProgress *baseline_of(const RunProgress *r, const Group *g) {
@@ -148,8 +153,7 @@ bool progress_open(RunProgress *r, const Ledger *ledger, Error *e) {
     r->points = mem_new((size_t)s->point_count, sizeof *r->points);
     for (int i = 0; i < s->point_count; i++)
         r->points[i].prompts = (int)in->datasets[s->points[i].dataset].count;
-    if (!ledger_samples(ledger->store, ledger->run, take_sample, r, e) ||
-        !ledger_failures(ledger->store, ledger->run, take_failure, r, e)) {
+    if (!read_ledger(r, e)) {
         progress_release(r);
         return false;
     }

@@ -63,6 +63,17 @@ bool group_open_models(const Inputs *in, int setup, Progress progress, Models *o
     return models_open(out, &choice, e);
 }
 
+AnswerEnv group_env(const Inputs *in, const Group *g, Models *models, Clock clock, Watch *watch) {
+    int model = in->schedule->setups[g->setup].model;
+    return (AnswerEnv){.target = &models->target.session,
+                       .tokenizer = in->models[model].tokenizer,
+                       .template = in->templates[model][g->dataset],
+                       .eos = models->target.model.eos,
+                       .eos_count = models->target.model.eos_count,
+                       .clock = clock,
+                       .watch = watch};
+}
+
 void group_init(GroupRun *g, PointProgress *progress) {
     const Inputs *in = g->ledger->inputs;
     g->points = mem_new((size_t)g->group->count, sizeof *g->points);
@@ -515,20 +526,13 @@ static bool run_group(Run *r, const Group *group, Error *e) {
         *e = why;
         return false;
     }
-    int number = r->schedule->setups[group->setup].model;
     GroupRun g = {.ledger = r->ledger,
                   .reporter = &r->reporter,
                   .group = group,
                   .models = &r->models,
-                  .env = {.target = &r->models.target.session,
-                          .tokenizer = r->in->models[number].tokenizer,
-                          .template = r->in->templates[number][group->dataset],
-                          .eos = r->models.target.model.eos,
-                          .eos_count = r->models.target.model.eos_count,
-                          .clock = r->seams.clock,
-                          .watch = &r->watch,
-                          .record = r->ledger->record},
+                  .env = group_env(r->in, group, &r->models, r->seams.clock, &r->watch),
                   .baseline = group->baseline - group->first};
+    g.env.record = r->ledger->record;
     bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
     group_init(&g, r->progress.points);
     bool ok = open_points(r, &g, e);

@@ -116,6 +116,9 @@ typedef struct GroupRun {
 // The models of a setup.
 bool group_open_models(const Inputs *in, int setup, Progress progress, Models *out, Error *e);
 
+// What the group's answers share. models: open.
+AnswerEnv group_env(const Inputs *in, const Group *g, Models *models, Clock clock, Watch *watch);
+
 // A closed point with its label for every member of g->group. progress: (points of the schedule).
 void group_init(GroupRun *g, PointProgress *progress);
 void group_release(GroupRun *g); // also closes its methods; accepts an empty one

@@ -146,13 +146,7 @@ static bool open_tuner(TreeTuner *t, Error *e) {
     if (t->ask->clock) t->wall = clock = t->ask->clock(&t->models.target.session);
     watch_begin(&t->watch, t->wall);
     t->began = clock_now(t->wall);
-    t->env = (AnswerEnv){.target = &t->models.target.session,
-                         .tokenizer = p->inputs.models[0].tokenizer,
-                         .template = p->inputs.templates[0][0],
-                         .eos = t->models.target.model.eos,
-                         .eos_count = t->models.target.model.eos_count,
-                         .clock = clock,
-                         .watch = &t->watch};
+    t->env = group_env(&p->inputs, &p->schedule.groups[0], &t->models, clock, &t->watch);
     return true;
 }
 

@@ -542,7 +542,6 @@ static bool sweep(Tune *t, Error *e) {
 
 static bool open_tune(Tune *t, Error *e) {
     const Schedule *s = t->in->schedule;
-    const InputModel *model = &t->in->models[0];
     size_t seats = (size_t)s->groups[0].count;
     t->states = mem_new((size_t)s->point_count, sizeof *t->states);
     t->asked = mem_new(seats, sizeof *t->asked);
@@ -562,13 +561,7 @@ static bool open_tune(Tune *t, Error *e) {
     if (t->seams.clock) t->wall = clock = t->seams.clock(&t->models.target.session);
     watch_begin(&t->watch, t->wall);
     t->began = clock_now(t->wall);
-    t->g.env = (AnswerEnv){.target = &t->models.target.session,
-                           .tokenizer = model->tokenizer,
-                           .template = t->in->templates[0][0],
-                           .eos = t->models.target.model.eos,
-                           .eos_count = t->models.target.model.eos_count,
-                           .clock = clock,
-                           .watch = &t->watch};
+    t->g.env = group_env(t->in, t->g.group, &t->models, clock, &t->watch);
     group_warm_up_prompts(&t->models, 1, &t->warm_up);
     group_init(&t->g, t->states);
     return true;
