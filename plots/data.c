@@ -18,8 +18,8 @@
 
 // --- colours ---------------------------------------------------------------------------------------------
 
-// Okabe and Ito's colours, told apart by colour-blind eyes, then ten more. Each has a mark and dashes of its
-// own for grey print.
+// Okabe and Ito's colours, told apart by colour-blind eyes, then eleven more. Each has a mark and
+// dashes of its own for grey print.
 const PlotLook palette[] = {
     {"lookahead", "#0072b2", 7, 1},      {"speculative", "#d55e00", 5, 1},    {"ngrammys", "#009e73", 9, 1},
     {"kangaroo", "#cc79a7", 11, 1},      {"prompt-lookup", "#e69f00", 13, 1}, {"ouroboros", "#56b4e9", 6, 1},
@@ -27,6 +27,7 @@ const PlotLook palette[] = {
     {"jacobi", "#a33b3b", 10, 1},        {"mix", "#6b8e23", 12, 1},           {"suffix", "#17a2a2", 14, 1},
     {"recycling", "#a0724a", 7, 2},      {"ngram-mod", "#c2b280", 5, 2},      {"eagle", "#e377c2", 9, 2},
     {"eagle3", "#2b4a8b", 11, 2},        {"oracle", "#8fce5a", 13, 2},        {"early-exit", "#5f4b3f", 6, 2},
+    {"dflash", "#e4572e", 15, 2},
 };
 const int palette_count = sizeof palette / sizeof *palette;
 
@@ -78,8 +79,8 @@ static void plot_data_check(const PlotData *d) {
 
 // --- titles ----------------------------------------------------------------------------------------------
 
-// Copies a text, but only the last name and `above` folders of every path in it. A path is a word up to ',',
-// ':' or ';'.
+// Copies a text, but only the last name and `above` folders of every path in it. A path is a word up to
+// ',', ':' or ';'.
 static void put_path_ends(Text *out, const char *text, int above) {
     while (*text) {
         const char *word = text + strspn(text, " ");
@@ -130,7 +131,8 @@ static bool same_part(const char *a, const char *b) {
     return n == (size_t)(part_end(b) - b) && memcmp(a, b, n) == 0;
 }
 
-// Without the parts that all titles share; these become `shared`. Titles of different numbers of parts stay.
+// Without the parts that all titles share; these become `shared`. Titles of different numbers of parts
+// stay.
 static void make_short_titles(PlotData *d) {
     const char *first[MOST_PARTS], *own[MOST_PARTS];
     bool shared[MOST_PARTS] = {0};

@@ -97,6 +97,14 @@ typedef struct HiddenMemory {
     bool (*give)(void *self, int node, const float *row, Error *e);
 } HiddenMemory;
 
+// DSpark's heads (block.h), for the guess of a block's row.
+typedef struct Follow {
+    int token;         // in front of the guess
+    float *state;      // (rank): s, which moves on; NULL unless MARKOV_RNN
+    float *logits;     // (vocab): the bias is added; NULL: there is no Markov head, or it isn't wanted
+    double confidence; // filled; 1 if there is none
+} Follow;
+
 enum { CHAIN_MOST = 64 }; // ids of a Backend.chain
 typedef struct Backend {
     const char *name;
@@ -125,7 +133,8 @@ typedef struct Backend {
     bool (*set_hidden)(void *self, int first, int count, const float *rows, Error *e);
     // From the next run on, keeps what HIDDEN_CAPTURED reads. NULL: the device can't.
     bool (*capture)(void *self, const Captures *captures, Error *e);
-    const HiddenMemory *hidden; // NULL: the host's memory is the device's
+    const HiddenMemory *hidden;                                // NULL: the host's memory is the device's
+    bool (*follow)(void *self, int node, Follow *f, Error *e); // NULL: no block's draft opens there
     // Copies keys and values of all layers from the step area: node nodes[i] to slot slots[i].
     bool (*commit)(void *self, const int *nodes, const int *slots, int count, Error *e);
     // Forgets everything: a new sequence begins. Only the null backend has anything to do.

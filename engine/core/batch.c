@@ -110,7 +110,9 @@ static bool draws_alike(const HeadDraws *a, const HeadDraws *b) {
 
 static bool goes_with(const Lane *a, const Lane *b) {
     if (a->session->role != b->session->role || a->heads != b->heads) return false;
-    if (!a->heads) return a->run.run.a == b->run.run.a && a->run.run.b == b->run.run.b;
+    if (!a->heads)
+        return a->run.run.a == b->run.run.a && a->run.run.b == b->run.run.b &&
+               a->run.run.tree->mutual == b->run.run.tree->mutual;
     const HeadOut *x = a->head.out, *y = b->head.out;
     return a->want == b->want &&
            (!(a->want & HEAD_TOP) || (x->top == y->top && !x->log_sum == !y->log_sum)) &&

@@ -91,6 +91,20 @@ void session_begin_step(Session *s, bool merge, Layout layout) {
     session_check(s);
 }
 
+void session_begin_block(Session *s, int rows, int root) {
+    assert(s->shape.input == INPUT_BLOCK && rows >= 1 && rows <= BLOCK_MOST && rows <= s->tree.capacity);
+    session_begin_step(s, true, LAYOUT_TREE);
+    s->tree.mutual = true;
+    int node = tree_root(&s->tree, root);
+    for (int i = 1; i < rows; i++) node = tree_probe(&s->tree, node, s->shape.mask_token, true);
+    assert(node == rows - 1);
+}
+
+bool session_follow(Session *s, int node, Follow *f, Error *e) {
+    assert(s->tree.mutual && s->done[node] == s->shape.layers && s->backend->follow);
+    return s->backend->follow(s->self, node, f, e);
+}
+
 bool session_worked(const Session *s, PhaseSeconds *out) {
     BackendReport report;
     s->backend->report(s->self, &report);
@@ -146,9 +160,11 @@ static bool run_nodes(Session *s, StepRun run, Error *e) {
     return true;
 }
 
-// Whether all nodes of the run that start from their parents' outputs find them.
+// Whether all nodes of the run that start from their parents' outputs find them. A block's start from none,
+// and run together.
 static bool parents_are_done(const Session *s, int first, int last) {
     bool done = true;
+    if (s->shape.input == INPUT_BLOCK) return s->given == (s->tree.mutual ? 0 : last);
     for (int i = first > s->given ? first : s->given; i < last && shape_reads_both(&s->shape); i++) {
         int parent = s->tree.parent[i];
         done = done && parent != TREE_NONE && s->done[parent] == s->shape.layers;
@@ -159,9 +175,10 @@ static bool parents_are_done(const Session *s, int first, int last) {
 // Nodes [first, last) have been from layer a to layer b.
 static void note_run(Session *s, int first, int last, int a, int b) {
     for (int i = first; i < last; i++) s->done[i] = b;
-    s->passes++;
-    if (a == 0 && s->shape.input == INPUT_PAIRED && s->given > first)
+    if (a == 0 && s->shape.input >= INPUT_PAIRED && s->given > first)
         note_pass(s, 0, 0, (s->given < last ? s->given : last) - first);
+    if (s->shape.input == INPUT_BLOCK && s->given > first) return; // context: next to nothing but fc
+    s->passes++;
     note_pass(s, a, b, last - first);
     if (a == 0) s->rows += last - first;
 }
@@ -230,8 +247,8 @@ bool session_capture(Session *s, const Captures *captures, Error *e) {
     assert(c->count >= 0 && c->count <= SHAPE_MAX_STATES);
     if (c->count && !s->backend->capture)
         return error_input(e,
-                           "device %s cannot hand out the states of several layers, which EAGLE-3 reads; "
-                           "--device cpu can",
+                           "device %s cannot hand out the states of several layers, which EAGLE-3 and DFlash "
+                           "read; --device cpu can",
                            s->backend->name);
     s->captures = *c;
     return !s->backend->capture || s->backend->capture(s->self, c, e);
@@ -488,7 +505,7 @@ bool session_likeliest(Session *s, const int *nodes, int count, int k, int *ids,
 
 // If a ring is shorter than the path, only the end of the path is copied: two nodes never share a slot.
 bool session_commit(Session *s, int node, int count, Error *e) {
-    assert(s->open && node >= 0 && node < s->tree.count);
+    assert(s->open && node >= 0 && node < s->tree.count && !s->tree.mutual);
     int *path = s->scratch, *slots = s->scratch + s->tree.capacity;
     int length = tree_path(&s->tree, node, path);
     int skip = count > s->cache.capacity ? count - s->cache.capacity : 0;

@@ -61,8 +61,10 @@ void session_reset(Session *s); // forgets the sequence
 // Opens a step on top of the committed sequence: an empty tree. Drops a step that is still open.
 void session_begin_step(Session *s, bool merge, Layout layout);
 
-// The backend's work so far (backend.h). Returns whether it's by the device's own clock, which doesn't tell
-// apart the sequences of a batch.
+// Opens a step of all rows of a block (block.h) that begins with this token; DSpark's heads on one of them.
+void session_begin_block(Session *s, int rows, int root);
+bool session_follow(Session *s, int node, Follow *f, Error *e);
+// The backend's work so far (backend.h), and whether it's by its own clock, which takes a batch as one.
 bool session_worked(const Session *s, PhaseSeconds *out);
 
 // Runs every node that is below layer b up to it; b = shape.layers finishes them.
@@ -78,8 +80,8 @@ bool session_capture(Session *s, const Captures *captures, Error *e);
 
 bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
 
-// Runs the LM head for the canonical nodes that need it (roots, candidates, NODE_READ) and were not read yet:
-// always HEAD_ARGMAX, and HEAD_LOGITS if wanted.
+// Runs the head for the canonical nodes that need it (roots, candidates, NODE_READ) and were not read yet,
+// for HEAD_ARGMAX, and HEAD_LOGITS if wanted.
 bool session_read(Session *s, unsigned want, Error *e);
 int session_argmax(const Session *s, int node);          // of the node's canonical node
 const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_LOGITS
@@ -90,8 +92,7 @@ const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_
 bool session_chain(Session *s, int node, const int *names, int count, int *ids, int *made, Error *e);
 bool session_chains(const Session *s);
 
-// Runs and reads the open steps of several sequences (BackendOptions.first) as one, which reads the weights
-// once. Lanes (batch.h) do the same for sequences with threads of their own.
+// Runs and reads the open steps of several sequences (BackendOptions.first) as one. Lanes (batch.h) do, too.
 bool session_step_together(Session *const *all, int count, Error *e);
 
 // An early exit: until the next session_run, reads are only of this canonical node, at the layer that it has
@@ -120,7 +121,6 @@ bool session_commit(Session *s, int node, int count, Error *e);
 // Takes the committed sequence back to `length` tokens (see cache_truncate); drops the open step.
 bool session_truncate(Session *s, int length, Error *e);
 bool session_rewind(Session *s, const int *tokens, int count); // to these tokens, if it begins with them
-
 // Until session_resume gets the length that this returns, steps follow nothing and aren't committed.
 int session_set_aside(Session *s);
 void session_resume(Session *s, int length);

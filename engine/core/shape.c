@@ -32,7 +32,10 @@ bool shape_check(const Shape *s, const char *place, Error *e) {
         {"experts of a token", s->experts.chosen, s->experts.count > 0, chosen},
         {"intermediate size of experts", s->experts.width, s->experts.count > 0, 1 << 19},
         {"intermediate size of the shared expert", s->experts.shared_width, 0, 1 << 19},
-        {"hidden states of a row", s->states, s->input == INPUT_PAIRED, SHAPE_MAX_STATES},
+        {"hidden states of a row", s->states, s->input >= INPUT_PAIRED, SHAPE_MAX_STATES},
+        {"rows of a block", s->block.rows, s->input == INPUT_BLOCK ? 2 : 0, BLOCK_MOST},
+        {"rank of the Markov head", s->block.rank, s->block.markov != MARKOV_NONE, 1 << 12},
+        {"mask token", s->mask_token, 0, shape_tokens(s) - 1},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < limits[i].low || limits[i].value > limits[i].high)

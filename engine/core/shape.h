@@ -7,6 +7,7 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
+#include "engine/core/block.h"
 #include "engine/core/experts.h"
 #include "engine/core/rope.h"
 
@@ -21,6 +22,7 @@ typedef enum {
     // token's row of the embedding.
     INPUT_FUSED,  // EAGLE-1 and 2: the residual stream starts as fc [e; h]
     INPUT_PAIRED, // EAGLE-3: it starts as h, attention reads [norm e; norm h]; fc makes h of `states` rows
+    INPUT_BLOCK,  // DFlash (block.h): e; or of h, norm fc h, of which layers make keys and values only
 } InputKind;
 // EAGLE-3's norms of the given states on their way to fc: none, one of a whole row, or one of each state.
 typedef enum { FC_NORM_NONE, FC_NORM_ROW, FC_NORM_EACH } FcNorm;
@@ -56,7 +58,7 @@ typedef struct Shape {
     int window;     // key j is visible to query q iff 0 <= q - j < window; 0: no window
     bool qkv_bias, o_bias, mlp_bias, norm_bias, head_bias;
     QkNorm qk_norm;
-    bool tied_head; // the LM head is the embedding
+    bool tied_head; // the head is the embedding
     bool positions; // a learned row for each position is added to the embedding's
     bool ungated;   // the MLP has no `up`
     Activation activation;
@@ -75,14 +77,14 @@ typedef struct Shape {
     LayerSet unrotated; // layers without rope
     Experts experts;
     LayerSet sparse; // layers with experts in place of the MLP; none without experts
-    int mask_token;  // of a PARD draft: its placeholder for a token still to come; 0: none
-    // of drafts that read tokens and hidden states
-    int tokens;           // ids of their input, rows of the embedding; 0: `vocab`
-    int states;           // INPUT_PAIRED: hidden states of a row that the caller gives
-    bool fc_bias;         // INPUT_FUSED
-    FcNorm fc_norm;       // of INPUT_PAIRED, like the fields below
+    int mask_token;  // of drafts that guess in one forward: their placeholder for a token to come; 0: none
+    int tokens;      // ids of the input of drafts that read states, too; 0: `vocab`
+    int states;      // INPUT_PAIRED, INPUT_BLOCK: hidden states of a row that the caller gives
+    bool fc_bias;    // INPUT_FUSED
+    FcNorm fc_norm;  // of INPUT_PAIRED, like the fields below
     bool normed_residual; // the residual stream starts as norm h
     bool normed_output;   // the final norm's output is the model's: the next rows start from it
+    BlockDraft block;     // of INPUT_BLOCK
 } Shape;
 
 // Layers after which a model's residual stream is kept at every node, in the order in which its rows are
@@ -105,22 +107,20 @@ static inline int shape_window(const Shape *s, int layer) {
 static inline float shape_or_one(float scale) { return scale != 0 ? scale : 1; }
 float shape_score_scale(const Shape *s); // of q . k
 
-static inline bool shape_reads_both(const Shape *s) {
-    return s->input == INPUT_FUSED || s->input == INPUT_PAIRED;
-}
+static inline bool shape_reads_both(const Shape *s) { return s->input >= INPUT_FUSED; }
 int shape_fc_norms(const Shape *s); // of a row of given states
 static inline int shape_tokens(const Shape *s) { return s->tokens ? s->tokens : s->vocab; }
 
 // Widths of the hidden row that the caller gives, and of attention's input.
 static inline int shape_given_width(const Shape *s) {
-    return s->input == INPUT_PAIRED ? s->states * s->width : s->width;
+    return s->input >= INPUT_PAIRED ? s->states * s->width : s->width;
 }
 static inline int shape_attention_width(const Shape *s) {
     return s->input == INPUT_PAIRED ? 2 * s->width : s->width;
 }
-// The width of fc's input; 0 if the model has no fc.
+// The width of fc's input; 0: none.
 static inline int shape_fc_width(const Shape *s) {
-    return s->input == INPUT_PAIRED ? s->states * s->width : s->input == INPUT_FUSED ? 2 * s->width : 0;
+    return s->input >= INPUT_PAIRED ? s->states * s->width : s->input == INPUT_FUSED ? 2 * s->width : 0;
 }
 
 static inline int shape_q_width(const Shape *s) { return s->heads * s->head_dim; }

@@ -12,7 +12,7 @@ typedef struct StepRun {
     const Cache *cache;
     int first, last;
     int a, b;
-    int given; // INPUT_FUSED, INPUT_PAIRED: nodes from here on start from their parents' outputs
+    int given; // nodes from here on have no given row; of INPUT_BLOCK: all or none of the run
 } StepRun;
 
 typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4, HEAD_DRAW = 8 } HeadWant;
@@ -70,7 +70,7 @@ typedef struct HeadCall {
 typedef enum { PASS_TARGET, PASS_DRAFT, PASS_ADAPTER } PassModel;
 
 // One forward. a < b: nodes through layers [a, b). a = b: the LM head on nodes that have been through a
-// layers; a = b = 0: EAGLE-3's fc on the states that nodes were given.
+// layers; a = b = 0: EAGLE-3's and DFlash's fc on the states that nodes were given.
 typedef struct Pass {
     PassModel model;
     int a, b;

@@ -49,6 +49,7 @@ void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout) {
     t->most = t->capacity;
     t->merge = merge && layout == LAYOUT_TREE; // rows of a batch never share nodes
     t->layout = layout;
+    t->mutual = false;
     t->count = t->rows = t->asked = 0;
     t->parts = 1;
     t->part_root[0] = 0;

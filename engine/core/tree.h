@@ -17,6 +17,9 @@
 // LAYOUT_COPIED is such a batch in which each row reads its own copy of the committed cache, as the paper's
 // program does.
 //
+// A mutual tree, the block of a draft that has been trained for it, is the exception: its nodes, a chain of
+// at most BLOCK_MOST that run together, all see each other. It's never a target's step, nor committed.
+//
 // A tree may be built in parts, each with its own root, that would run on separate machines (Lookahead,
 // section 3.4): tree_part starts the next one. Only nodes of the same part share prefixes.
 //
@@ -55,6 +58,7 @@ typedef struct Tree {
     int limit;   // the first position beyond the context; nodes from there on are refused
     int most;    // nodes, at most capacity (tree_limit_rows)
     bool merge;
+    bool mutual; // see above; set while the tree is empty
     Layout layout;
     // nodes, each array (capacity)
     int count, capacity;

@@ -41,8 +41,31 @@ static void fill_rope(Cpu *c, int positions) {
     c->rope_filled = positions;
 }
 
+// The end of the positions that a node sees.
+static int seen_end(const Member *k, int node) {
+    const Tree *t = k->run->tree;
+    return t->mutual ? t->context + t->count : tree_position(t, node) + 1;
+}
+
+// A mutual tree's nodes have the path of the last of them.
+static void plan_mutual(Cpu *c, const StepRun *run) {
+    Paths *p = &c->paths;
+    assert(run->first == 0 && run->last == run->tree->count);
+    p->used = p->rows = 1;
+    p->runs[0] = (NodeRun){0, run->last};
+    for (int node = 0; node < run->last; node++) {
+        p->from[node] = p->row[node] = 0;
+        p->size[node] = 1;
+    }
+    fill_rope(c->first, tree_position(run->tree, run->last - 1) + 1);
+}
+
 void cpu_plan(Cpu *c, const StepRun *run) {
     Paths *p = &c->paths;
+    if (run->tree->mutual) {
+        plan_mutual(c, run);
+        return;
+    }
     if (run->first == 0) p->used = p->rows = 0;
     for (int node = run->first; node < run->last; node++) {
         int parent = run->tree->parent[node], n = 0;
@@ -116,7 +139,7 @@ static int spans_of(const Member *k, int head, int node, int from, int to, KeySp
 // the cache.
 static void shared_positions(const Member *k, int node, int nodes, int *from, int *to) {
     const int *row = k->c->paths.row;
-    int common = k->run->tree->depth[node] + 1;
+    int common = seen_end(k, node) - k->run->tree->context;
     bool apart = false;
     *from = first_visible(k, node);
     for (int i = 1; i < nodes; i++) {
@@ -137,7 +160,7 @@ static void find_spans(const Member *k, int head, int node, ThreadScratch *t, At
     a->shared = to - from;
     a->shared_spans = n = spans_of(k, head, node, from, to, t->spans);
     for (int i = 0; i < a->nodes; i++) {
-        int first = first_visible(k, node + i), end = tree_position(k->run->tree, node + i) + 1;
+        int first = first_visible(k, node + i), end = seen_end(k, node + i);
         int before = from < end ? from : end, after = to < end ? to : end; // a shallow node may end before
         t->first[i] = first;
         t->before[i] = before - first;

@@ -28,6 +28,8 @@ static size_t widest(const Shape *s) {
     if (w < q) w = q;
     if (w < mlp) w = mlp;
     if (w < (size_t)s->experts.width) w = (size_t)s->experts.width;
+    if (w < (size_t)s->block.rank) w = (size_t)s->block.rank;
+    if (w < (size_t)block_gate_width(&s->block, s->width)) w = (size_t)block_gate_width(&s->block, s->width);
     return w > (size_t)s->experts.shared_width ? w : (size_t)s->experts.shared_width;
 }
 
@@ -126,10 +128,11 @@ static bool take_shared(Cpu *c, bool plain) {
     const Shape *s = &c->model->shape;
     size_t angles = (size_t)c->context * (size_t)(shape_ropes(s) * s->rope.pairs);
     size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float);
-    bool ok =
-        take(c, &c->cosine, angles, f) && take(c, &c->sine, angles, f) &&
-        take(c, &c->threads, threads, sizeof *c->threads) && take_panel(c) &&
-        (!shape_reads_both(s) || take(c, &c->unit_sums, panel_rows(c) * cpu_units(s), sizeof *c->unit_sums));
+    bool ok = take(c, &c->cosine, angles, f) && take(c, &c->sine, angles, f) &&
+              take(c, &c->threads, threads, sizeof *c->threads) && take_panel(c) &&
+              (!shape_reads_both(s) ||
+               take(c, &c->unit_sums, panel_rows(c) * cpu_units(s), sizeof *c->unit_sums)) &&
+              (s->input != INPUT_BLOCK || take(c, &c->following, cpu_following(s), f));
     for (size_t i = 0; ok && i < threads; i++) ok = take_thread(c, &c->threads[i]);
     if (ok && plain)
         ok = take(c, &c->scores, (size_t)s->heads * panel_rows(c), cpu_score_row(c) * sizeof *c->scores);
@@ -163,6 +166,7 @@ static void share(Cpu *c) {
     c->panel = first->panel;
     c->panel_rows = first->panel_rows;
     c->scores = first->scores;
+    c->following = first->following;
 }
 
 bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
@@ -352,22 +356,30 @@ static void cpu_report(const void *self, BackendReport *out) {
     const Cpu *c = self;
     const Model *m = c->model;
     size_t kv_elements = 2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape);
-    *out =
-        (BackendReport){.name = "cpu",
-                        .device = "cpu",
-                        .isa = c->ops->name,
-                        .layer_bytes = model_layer_bytes(m, 0),
-                        .expert_bytes = model_expert_bytes(m),
-                        .experts_read = c->experts_read,
-                        .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->head_bias) +
-                                      tensor_bytes(&m->final_norm) + tensor_bytes(&m->final_norm_bias),
-                        .cache_bytes = c->cache_bytes,
-                        .step_bytes = c->blocks.bytes - c->cache_bytes + c->kept_capacity * sizeof *c->kept,
-                        .kv_bytes_per_position = kv_elements * dtype_size(c->layout.dtype),
-                        .score_bytes = c->scores ? shape_score_bytes(&m->shape) : 0,
-                        .seconds = c->seconds};
+    *out = (BackendReport){
+        .name = "cpu",
+        .device = "cpu",
+        .isa = c->ops->name,
+        .layer_bytes = model_layer_bytes(m, 0),
+        .expert_bytes = model_expert_bytes(m),
+        .experts_read = c->experts_read,
+        .head_bytes = tensor_bytes(&m->markov_to) + tensor_bytes(&m->head) + tensor_bytes(&m->head_bias) +
+                      tensor_bytes(&m->final_norm) + tensor_bytes(&m->final_norm_bias),
+        .cache_bytes = c->cache_bytes,
+        .step_bytes = c->blocks.bytes - c->cache_bytes + c->kept_capacity * sizeof *c->kept,
+        .kv_bytes_per_position = kv_elements * dtype_size(c->layout.dtype),
+        .score_bytes = c->scores ? shape_score_bytes(&m->shape) : 0,
+        .seconds = c->seconds};
     out->weight_bytes = out->head_bytes + model_fc_bytes(m);
     for (int i = 0; i < m->shape.layers; i++) out->weight_bytes += model_layer_bytes(m, i);
 }
 
-const Backend cpu_backend = {BACKEND_ROW(cpu), .cuts = true, .head = cpu_run_head};
+static bool cpu_run_follow(void *self, int node, Follow *f, Error *e) {
+    Cpu *c = self;
+    double start = clock_now(clock_monotonic());
+    cpu_follow(c, node, f);
+    add_since(start, &c->seconds.head);
+    return nothing_overflowed(c, e);
+}
+
+const Backend cpu_backend = {BACKEND_ROW(cpu), .cuts = true, .head = cpu_run_head, .follow = cpu_run_follow};

@@ -17,7 +17,8 @@
 // A parallel MLP (shape.h) reads a copy of the rows from before attention.
 //
 // A model of tokens and hidden states begins with its own first rows: fc's products by columns, or the
-// parent's output. After a captured layer, the rows are copied.
+// parent's output. After a captured layer, the rows are copied. A block's context (block.h) stays as it
+// begins: each layer makes its keys and values, and no more.
 //
 // A row's numbers depend on its own inputs only, never on the panel, the thread or the share that computes
 // it.
@@ -113,16 +114,16 @@ static void place_row(const void *work, int r) {
           *value = c->panel.v + (size_t)r * (size_t)kv_width;
     int position = tree_position(m->run->tree, cpu_node(m, r));
     assert(position < c->rope_filled);
-    cpu_add_bias(&k->w[W_Q_BIAS], q);
+    if (!k->context) cpu_add_bias(&k->w[W_Q_BIAS], q);
     cpu_add_bias(&k->w[W_K_BIAS], key);
     cpu_add_bias(&k->w[W_V_BIAS], value);
     int rope = shape_layer_rope(s, k->layer);
-    turn_heads(c, &k->w[W_Q_NORM], q, s->heads, position, rope);
     turn_heads(c, &k->w[W_K_NORM], key, s->kv_heads, position, rope);
-    cpu_watch_row(k, r, q, q_width, ROUNDED_HEADS);
     cpu_watch_row(k, r, key, kv_width, ROUNDED_HEADS);
     cpu_watch_row(k, r, value, kv_width, ROUNDED_HEADS);
-    for (int i = 0; c->compute != COMPUTE_F32 && i < q_width; i++)
+    if (!k->context) turn_heads(c, &k->w[W_Q_NORM], q, s->heads, position, rope);
+    if (!k->context) cpu_watch_row(k, r, q, q_width, ROUNDED_HEADS);
+    for (int i = 0; c->compute != COMPUTE_F32 && !k->context && i < q_width; i++)
         q[i] = dtype_round(compute_dtype(c->compute), q[i]);
     keys_store(&c->layout, key, value, keys, values, cpu_node(m, r));
 }
@@ -161,6 +162,18 @@ static void run_attention(Work *k) {
         if (m->run->tree->layout == LAYOUT_COPIED && m->first == m->run->first) cpu_copy_cache(m);
     cpu_attend(k);
     project_to_stream(&o, W_ATTENTION_POST);
+}
+
+static void keep_context(Work *k) {
+    Products kv = {.work = k,
+                   .ready = cpu_copy_hidden,
+                   .x = k->c->panel.normed,
+                   .w = {&k->w[W_K], &k->w[W_V]},
+                   .y = {k->c->panel.k, k->c->panel.v},
+                   .count = 2,
+                   .what = ROUNDED_ATTENTION_INPUT};
+    cpu_project(&kv);
+    cpu_each_row(k, place_row, k);
 }
 
 // --- MLP
@@ -286,7 +299,13 @@ static void pair(const Work *k) {
 }
 
 static void begin_rows(const Work *k) {
+    static const Tensor none;
     switch (k->c->model->shape.input) {
+    case INPUT_BLOCK:
+        if (k->context) run_fc(k);
+        for (int r = 0; k->context && r < k->rows; r++)
+            cpu_norm(k->c, &k->c->model->state_norm, &none, cpu_hidden_row(k, r), cpu_hidden_row(k, r));
+        if (k->context) break; // fall through
     case INPUT_TOKENS:
         for (int r = 0; r < k->rows; r++) load_embedding(k, r, cpu_hidden_row(k, r));
         break;
@@ -314,13 +333,16 @@ typedef struct Next {
     int count, at, node;
 } Next;
 
-// Fills a panel with the next rows, of as many sequences as it takes. False if there are none.
+// Fills a panel with the next rows, of as many sequences as it takes. False if there are none. A mutual tree
+// is never cut: its rows store their keys before any of them attends.
 static bool next_panel(Next *n, int layer, Member members[PANEL], Work *k) {
     Cpu *lead = n->c[0]->first;
     *k = (Work){.c = lead, .w = lead->model->layers[layer].w, .layer = layer, .members = members};
+    k->context = lead->model->shape.input == INPUT_BLOCK && n->runs[0]->given > n->runs[0]->first;
     while (n->at < n->count && k->rows < lead->panel_rows) {
         const StepRun *run = n->runs[n->at];
         int left = run->last - n->node, room = lead->panel_rows - k->rows, rows = left < room ? left : room;
+        if (run->tree->mutual && rows < left) break;
         members[k->count++] = (Member){n->c[n->at], run, layer, n->node, rows, k->rows, ATTEND_WHOLE};
         k->rows += rows;
         n->node += rows;
@@ -331,6 +353,10 @@ static bool next_panel(Next *n, int layer, Member members[PANEL], Work *k) {
 
 static void run_panel(Work *k) {
     if (k->layer == 0) begin_rows(k);
+    if (k->context) {
+        keep_context(k);
+        return;
+    }
     if (k->w[W_Q].data) run_attention(k);
     if (k->w[W_GATE].data) run_mlp(k);
     if (k->w[W_ROUTER].data) cpu_run_experts(k);
@@ -350,7 +376,7 @@ void cpu_forward(Cpu *const *c, const StepRun *const *runs, int count) {
         const StepRun *run = runs[i];
         assert(run->first >= 0 && run->first < run->last && run->last <= c[i]->max_nodes);
         assert(run->a == runs[0]->a && run->b == runs[0]->b && run->b <= c[i]->model->shape.layers);
-        assert(c[i]->first == c[0]->first);
+        assert(c[i]->first == c[0]->first && run->tree->mutual == runs[0]->tree->mutual);
         if (run->a == 0) cpu_plan(c[i], run);
     }
     for (int layer = runs[0]->a; layer < runs[0]->b; layer++)

@@ -102,6 +102,7 @@ typedef struct Cpu {
     size_t cache_bytes, experts_read;
     struct Mixture *mixture; // of layers with experts (experts.c); NULL: there are none
     UnitSum *unit_sums;      // (PANEL, units of the vocabulary) if the model's head sums, else NULL
+    float *following;        // (cpu_following): scratch of a block's draft
     PhaseSeconds seconds;
 } Cpu;
 

@@ -18,6 +18,7 @@ typedef struct Work {
     const Tensor *w; // (LAYER_WEIGHTS)
     int layer;
     int rows;              // of the panel
+    bool context;          // they are a block's context (block.h)
     const Member *members; // (count)
     int count;
 } Work;
@@ -61,3 +62,6 @@ void cpu_forget_copies(Cpu *c, int position);
 void cpu_head(Cpu *c, const HeadRow *row, int rows, unsigned want);
 
 void cpu_normed(const Cpu *c, int node, float *row); // the node's final normed state, (width)
+
+size_t cpu_following(const Shape *s);         // floats of scratch
+void cpu_follow(Cpu *c, int node, Follow *f); // follow.c

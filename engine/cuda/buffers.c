@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/cuda/instance.h"
 #include "engine/cuda/sequence.h"
+#include "engine/model/follow.h"
 
 #include <assert.h>
 #include <string.h>
@@ -32,10 +33,12 @@ static bool reads(const Matrix *m, Form form) { return m->rows > 0 && m->form ==
 static bool take_roles(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
     const int columns[ROLES] = {
-        s->width,          shape_q_width(s),        s->mlp_width, shape_attention_width(s),
-        shape_fc_width(s), s->experts.shared_width, s->width,     s->experts.width};
+        s->width,      shape_q_width(s),        s->mlp_width, shape_attention_width(s), shape_fc_width(s),
+        s->block.rank, s->experts.shared_width, s->width,     s->experts.width};
     for (Form form = 0; form < FORMS; form++) {
-        bool need[ROLES] = {[ROLE_NORMED] = reads(&c->head, form), [ROLE_JOINED] = reads(&c->fc, form)};
+        bool need[ROLES] = {[ROLE_NORMED] = reads(&c->head, form),
+                            [ROLE_JOINED] = reads(&c->fc, form),
+                            [ROLE_FOLLOWED] = reads(&c->markov, form)};
         for (int i = 0; i < s->layers; i++) {
             const GpuLayer *l = &c->layers[i];
             need[attention_role(s)] |= reads(&l->qkv, form);
@@ -66,6 +69,7 @@ static size_t most_parts(const Cuda *c) {
     size_t most = 0;
     see_parts(c, &most, &c->head);
     see_parts(c, &most, &c->fc);
+    see_parts(c, &most, &c->markov);
     for (int i = 0; i < c->model->shape.layers; i++) {
         const GpuLayer *w = &c->layers[i];
         const Matrix *const all[] = {&w->qkv,    &w->o,         &w->in,         &w->down,
@@ -127,7 +131,9 @@ static bool take_given(Cuda *c, Error *e) {
     size_t row = (size_t)cuda_nodes(c) * sizeof *c->given, given = row * (size_t)shape_given_width(s);
     return !shape_reads_both(s) ||
            (cuda_take(c, &c->given, given, false, &c->step_bytes, e) &&
-            cuda_take(c, &c->tokens, row * (size_t)s->width, false, &c->step_bytes, e));
+            cuda_take(c, &c->tokens, row * (size_t)s->width, false, &c->step_bytes, e) &&
+            (!s->block.rank ||
+             cuda_take(c, &c->followed, (size_t)s->block.rank * sizeof(float), false, &c->step_bytes, e)));
 }
 
 static bool take_experts(Cuda *c, Error *e) {
@@ -220,7 +226,8 @@ bool cuda_take_pinned(Cuda *c, Error *e) {
            cuda_ok(c, gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream), "cannot write its memory",
                    e) &&
            take_pinned(c, &c->host_answers, answers_size(cuda_nodes(c)), e) &&
-           take_pinned(c, &c->host_p, (size_t)s->vocab * f, e);
+           take_pinned(c, &c->host_p, (size_t)s->vocab * f, e) &&
+           (s->input != INPUT_BLOCK || (c->following = mem_new(following_floats(s), f)));
 }
 
 static void give_staging(Staging *s) {
@@ -234,6 +241,7 @@ void cuda_give_all(Cuda *c) {
     gpu_give(c->copies_v);
     for (size_t i = 0; i < c->block_count; i++) gpu_give(c->blocks[i]);
     mem_free(c->blocks);
+    mem_free(c->following);
     for (int i = 0; i < STEP_STAGINGS; i++) give_staging(&c->steps[i]);
     give_staging(&c->list);
     give_staging(&c->rows);

@@ -529,6 +529,11 @@ static bool cuda_get_distribution(void *self, int node, const Sampling *sampling
     return cuda_distribution(cuda_last(s->cards), cuda_node(s, node), sampling, vocab, p, e);
 }
 
+static bool cuda_run_follow(void *self, int node, Follow *f, Error *e) {
+    const Sequence *s = self;
+    return cuda_follow(cuda_last(s->cards), cuda_node(s, node), f, e);
+}
+
 // Neighbouring nodes come back in one copy.
 static bool get_rows(Cuda *first, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
     for (int i = 0, n; i < count; i += n) {
@@ -594,7 +599,9 @@ static void report_reads(const Cuda *first, BackendReport *out) {
     out->layer_bytes = cuda_reads(first, 0, false);
     out->weight_bytes = model_fc_bytes(m);
     for (const Cuda *c = first; c; c = c->next) {
-        if (!c->next) out->head_bytes = cuda_tensor_reads(&c->head, &m->head) + tensor_bytes(&m->final_norm);
+        if (!c->next)
+            out->head_bytes = cuda_tensor_reads(&c->head, &m->head) + tensor_bytes(&m->final_norm) +
+                              cuda_tensor_reads(&c->markov, &m->markov_to);
         for (int i = c->from; i < c->to; i++) {
             size_t expert = cuda_reads(c, i, true);
             out->weight_bytes += cuda_reads(c, i, false);
@@ -629,5 +636,6 @@ static void cuda_report(const void *self, BackendReport *out) {
         2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * dtype_size(first->heads.dtype);
 }
 
-const Backend cuda_backend = {BACKEND_ROW(cuda), .head = cuda_run_head, .chain = cuda_chain,
-                              .distribution = cuda_get_distribution, .hidden = &HIDDEN};
+const Backend cuda_backend = {BACKEND_ROW(cuda),         .head = cuda_run_head,
+                              .chain = cuda_chain,       .distribution = cuda_get_distribution,
+                              .follow = cuda_run_follow, .hidden = &HIDDEN};

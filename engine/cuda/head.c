@@ -7,6 +7,7 @@
 // until other logits or normed states overwrite it; and held_rows is their list on the device.
 #include "engine/cuda/fast.h"
 #include "engine/cuda/sequence.h"
+#include "engine/model/follow.h"
 
 #include <assert.h>
 #include <math.h>
@@ -303,6 +304,60 @@ bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, f
         return false;
     memcpy(p, c->host_p, (size_t)n * sizeof *p);
     for (int i = n; i < vocab; i++) p[i] = 0;
+    return true;
+}
+
+// --- DSpark's heads. F is multiplied on the card, G and W, which are small, on the host.
+
+static void multiply_here(const Tensor *w, const float *x, float *row, float *y) {
+    for (int r = 0; r < w->rows; r++) {
+        float sum = 0;
+        tensor_row(w, (size_t)r, row);
+        for (int i = 0; i < w->columns; i++) sum += row[i] * x[i];
+        y[r] = sum;
+    }
+}
+
+// The product of F and e, (vocab), in pinned memory.
+static bool multiply_markov(Cuda *c, const float *e_row, Error *e) {
+    const Shape *s = &c->model->shape;
+    size_t bytes = (size_t)s->block.rank * sizeof *e_row;
+    int first = 0;
+    memcpy(staging_begin(&c->rows), e_row, bytes);
+    if (!staging_send(c, &c->rows, c->followed, bytes, e) || !choose(c, &first, 1, e)) return false;
+    Norm copy = {.rows = c->chosen,
+                 .hidden = c->followed,
+                 .width = s->block.rank,
+                 .stride = s->block.rank,
+                 .to = *cuda_role(c, ROLE_FOLLOWED, &c->markov)};
+    Product p = {.rows = c->chosen,
+                 .w = c->markov,
+                 .x = copy.to,
+                 .put = {.kind = PUT_LOGITS, .out = c->logits, .stride = s->vocab, .real = s->vocab},
+                 .parts = c->parts};
+    gpu_norm(&copy, 1, c->stream);
+    gpu_product(&p, 1, &c->facts, c->stream);
+    return cuda_ok(c, gpu_launched(), "cannot run a Markov head", e) &&
+           cuda_ok(c, gpu_copy(c->host_p, c->logits, (size_t)s->vocab * sizeof(float), c->stream),
+                   "cannot copy from it", e) &&
+           cuda_wait(c, e);
+}
+
+bool cuda_follow(Cuda *c, int node, Follow *f, Error *e) {
+    const Model *m = c->model;
+    const BlockDraft *b = &m->shape.block;
+    const Following at = following_at(&m->shape, c->following);
+    bool reads = b->confidence || b->markov >= MARKOV_GATED;
+    if (reads && !cuda_normed(c, &node, 1, at.y, e)) return false;
+    follow_begin(m, f, &at);
+    if (!b->markov || !f->logits) return true;
+    if (b->markov >= MARKOV_GATED) {
+        follow_inputs(m, f->state, &at);
+        multiply_here(&m->markov_gate, at.x, at.row, at.gate);
+        follow_gate(m, f->state, &at);
+    }
+    if (!cuda_begin(c, PHASE_HEAD, e) || !multiply_markov(c, at.e, e)) return false;
+    for (int i = 0; i < m->shape.vocab; i++) f->logits[i] += c->host_p[i];
     return true;
 }
 

@@ -74,22 +74,22 @@ struct Cuda { // one card
     bool rounded, coded; // weights were rounded from f16 to bf16 or back; some are codes here
     size_t decoded;      // bytes of values that files have as codes
     GpuLayer *layers;
-    Matrix embedding, positions, fc, head;
+    Matrix embedding, positions, fc, head, markov; // markov: F of a block's draft
     int *names;       // (vocab) the tokens of its ids, of a draft with a vocabulary of its own; else NULL
     const int *named; // the list that they were copied from
-    float *fc_bias, *token_norm, *fc_norm;
+    float *fc_bias, *token_norm, *fc_norm, *state_norm;
     void *cache_k, *cache_v, *step_k, *step_v, *q;
     void *copies_k, *copies_v; // (sequences, copies_room) of the caches, so many filled of each (copies.c)
     int copies[SEQUENCES_MAX], copies_room;
-    Choices choices;                // of how products are cut
-    bool plain;                     // attention isn't fused
-    RowList *running;               // the run's rows; the three that follow are in the same block (turns.c)
-    RowList *given_rows, *foreseen; // those that were given hidden states; those that the head should read
-    Step *step;                     // with its tiles, turns and nodes
-    RowList *chosen;                // the nodes that the head reads, where they weren't foreseen
-    MoveList *moves;                // of commits
-    float *hidden;                  // (nodes, width)
-    float *given, *tokens;          // of a model of tokens and hidden states: (nodes, given width or width)
+    Choices choices;                  // of how products are cut
+    bool plain;                       // attention isn't fused
+    RowList *running;                 // the run's rows; the three that follow are in the same block (turns.c)
+    RowList *given_rows, *foreseen;   // those that were given hidden states; those that the head should read
+    Step *step;                       // with its tiles, turns and nodes
+    RowList *chosen;                  // the nodes that the head reads, where they weren't foreseen
+    MoveList *moves;                  // of commits
+    float *hidden;                    // (nodes, width)
+    float *given, *tokens, *followed; // of drafts: (nodes, given width or width); F's input, (rank)
     Captures captures;
     float *kept; // (nodes, captures.count * width), if there are any
     float *sums; // (rows, q k v or width): a product that is normed, if the model norms heads or outputs
@@ -111,9 +111,9 @@ struct Cuda { // one card
     int held[PANEL_ROWS], held_count;    // the nodes whose logits are on the device
     const RowList *held_rows;            // their list: `foreseen` or `chosen`
     Staging steps[STEP_STAGINGS], list, rows, asks;
-    int turn;                   // index of the last step's staging
-    int *host_id;               // pinned: (PANEL_ROWS, TOP_MAX), as host_logit
-    float *host_logit, *host_p; // host_p: (vocab)
+    int turn;                               // index of the last step's staging
+    int *host_id;                           // pinned: (PANEL_ROWS, TOP_MAX), as host_logit
+    float *host_logit, *host_p, *following; // (vocab): host_p; not pinned: scratch of follow.h
     StepGraph graphs[GRAPHS];
     unsigned long graph_clock;
     bool no_graphs;                 // steps cannot be recorded

@@ -21,8 +21,9 @@ typedef enum {
     ROLE_GATED,
     ROLE_PAIRED,
     ROLE_JOINED,
-    ROLE_SHARED, // of the MLP beside the experts
-    ROLE_SLOTS,  // rows of experts, by slot
+    ROLE_FOLLOWED, // of F, in a block's draft
+    ROLE_SHARED,   // of the MLP beside the experts
+    ROLE_SLOTS,    // rows of experts, by slot
     ROLE_SLOTS_GATED,
     ROLES
 } Role;

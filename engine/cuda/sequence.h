@@ -47,5 +47,6 @@ bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e)
 bool cuda_head_ahead(Cuda *c, int at, int *row, Error *e);
 int cuda_chained(const Cuda *c, int at); // or HEAD_BAD
 bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e);
+bool cuda_follow(Cuda *c, int node, Follow *f, Error *e); // as Backend.follow
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
 bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e); // rows: on the device

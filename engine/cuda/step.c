@@ -4,6 +4,7 @@
 //
 //      embed                               only on each card's first layer
 //      join, fc                            of a model of tokens and hidden states, at its start
+//      join, fc, norm; copy, q k v ..      of a block's context, which has no more than keys and values
 //      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values (a
 //                                          separate kernel if heads are normed first)
 //      norm, gate up, down                 gate up ends with the activation, o and down with the residual;
@@ -30,6 +31,7 @@ typedef struct Work {
     int most;
     StepSizes sizes;
     bool copied, given; // as in StepGraph
+    bool context;       // the rows are a block's (block.h)
     PutRows *left;      // parts not 0: sums that the hidden states lack until the next norm, or `settle`
 } Work;
 
@@ -232,9 +234,12 @@ static void attend(const Work *w, int layer) {
     attention_scale(s, &a);
     if (rope < 0) put.heads.pairs = 0;
     put.heads.overflow = overflow_at(c, layer, ROUNDED_HEADS);
-    norm_attention(w, l, layer);
+    Norm as_is = norm_of(c, NULL, NULL, to_role(c, ROLE_NORMED, &l->qkv, layer, ROUNDED_ATTENTION_INPUT));
+    if (w->context) norm_rows(w, &as_is);
+    else norm_attention(w, l, layer);
     if (l->vector[GROUP_QK_NORM]) norm_heads(w, l, &put);
     else multiply(w, &l->qkv, attention_role(s), &put);
+    if (w->context) return;
     gpu_attention(&a, &w->sizes, c->stream);
     if (s->mlp_input != MLP_AFTER) norm_mlp(w, l, layer); // before attention's output is added
     add_output(w, &l->o, l->vector[GROUP_O_BIAS], l->vector[GROUP_ATTENTION_POST], ROLE_MIXED);
@@ -348,7 +353,8 @@ static void embed(const Work *w) {
                .step = c->step,
                .table = c->embedding,
                .positions = c->positions,
-               .hidden = shape_reads_both(s) ? c->tokens : c->hidden,
+               .hidden =
+                   shape_reads_both(s) && (s->input != INPUT_BLOCK || w->context) ? c->tokens : c->hidden,
                .scale = shape_or_one(s->embedding_scale),
                .likeliest = c->best,
                .names = c->names,
@@ -394,6 +400,11 @@ static void join(const Work *w) {
     if (c->fc_norm && w->given) norm_given(w);
     gpu_join(&j, w->most, c->stream);
     if (j.to.data) add_to_hidden(w, &c->fc, c->fc_bias, 0, ROLE_JOINED);
+    if (!w->context) return;
+    Norm states =
+        norm_of(c, c->state_norm, NULL, to_role(c, ROLE_NORMED, &c->layers->qkv, 0, ROUNDED_ATTENTION_INPUT));
+    states.residual = c->hidden;
+    norm_rows(w, &states);
 }
 
 static void keep(const Work *w, int layer) {
@@ -422,12 +433,14 @@ static void norm_output(const Work *w) {
 static void put_layers(Cuda *c, const void *what) {
     const StepGraph *run = what;
     PutRows left = {.parts = 0};
-    Work w = {c, run->most, run->sizes, run->copied, run->given, &left};
+    bool block = c->model->shape.input == INPUT_BLOCK;
+    Work w = {c, run->most, run->sizes, run->copied, run->given, block && run->given, &left};
     assert(run->a >= c->from && run->b <= c->to && run->sizes.tiles > 0 && run->sizes.spans > 0);
     if (run->a == c->from) embed(&w);
-    if (run->a == 0 && c->fc.data) join(&w);
+    if (run->a == 0 && c->fc.data && (!block || w.context)) join(&w);
     for (int layer = run->a; layer < run->b; layer++) {
         if (c->layers[layer].qkv.data) attend(&w, layer);
+        if (w.context) continue;
         if (c->layers[layer].in.data) run_mlp(&w, layer);
         if (c->layers[layer].router.data) run_experts(&w, layer);
         keep(&w, layer);

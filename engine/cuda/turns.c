@@ -45,11 +45,16 @@ static void join(Builder *b, const Turn *own) {
     b->turn[b->turns++] = *own;
 }
 
-// Goes up the node's path. From its first ancestor in the tile on, the node shares that ancestor's turns.
+// The last node of those that a node sees.
+static int seen_end(const Tree *t, int node) { return t->mutual ? t->count - 1 : node; }
+
+// Goes up the node's path, or up that of the last node that it sees. From its first ancestor in the tile on,
+// the node shares that ancestor's turns.
 static void add(Builder *b, int node) {
     const Tree *t = b->run->tree;
+    int at = seen_end(t, node), p = tree_position(t, at), first = cache_first_visible(b->run->cache, p),
+        ancestor = -1;
     assert(b->nodes < TILE_NODES);
-    int p = tree_position(t, node), first = cache_first_visible(b->run->cache, p), ancestor = -1, at = node;
     for (int base = block_of(p); base + BLOCK > t->context && base + BLOCK > first; base -= BLOCK) {
         Turn own = {.base = base, .nodes = (uint16_t)(1u << b->nodes), .last = (uint16_t)(p - base)};
         memset(own.key, 0xff, sizeof own.key);
@@ -87,7 +92,7 @@ static void finish(Builder *b, Tile *tile, Turn *turns, int *used) {
     assert(b->nodes > 0);
     *tile = (Tile){.nodes = b->nodes, .lowest = b->lowest, .context = run->tree->context, .cache = b->copy};
     for (int i = 0; i < b->nodes; i++) {
-        int p = tree_position(run->tree, b->node[i]);
+        int p = tree_position(run->tree, seen_end(run->tree, b->node[i]));
         tile->position[i] = p;
         tile->row[i] = (uint16_t)(b->node[i] - run->first);
         if (p > tile->highest) tile->highest = p;

@@ -174,20 +174,24 @@ static bool take_front(Cuda *c, Error *e) {
     return take_matrix(c, &c->fc, fc, 1, false, e) && take_matrix(c, &c->positions, positions, 1, false, e) &&
            (!m->fc_bias.data || take_vector(c, &c->fc_bias, m->shape.width, e)) &&
            (!m->token_norm.data || take_vector(c, &c->token_norm, m->shape.width, e)) &&
-           (!m->fc_norm.data || take_vector(c, &c->fc_norm, shape_fc_width(&m->shape), e));
+           (!m->fc_norm.data || take_vector(c, &c->fc_norm, shape_fc_width(&m->shape), e)) &&
+           (!m->state_norm.data || take_vector(c, &c->state_norm, m->shape.width, e));
 }
 
 // A tied embedding shares the head's matrix.
 bool cuda_take_weights(Cuda *c, Error *e) {
     const Model *m = c->model;
-    const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head};
+    const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head},
+                        *const markov[] = {&m->markov_to};
     bool last = !c->next;
     for (int i = c->from; i < c->to; i++) {
         c->layers[i].gated = m->layers[i].w[W_UP].data != NULL;
         for (WeightGroup g = 0; g < GROUPS; g++)
             if (!take_group(c, i, g, e)) return false;
     }
-    if (last && !take_matrix(c, &c->head, head, 1, false, e)) return false;
+    if (last &&
+        (!take_matrix(c, &c->head, head, 1, false, e) || !take_matrix(c, &c->markov, markov, 1, true, e)))
+        return false;
     if (c->first == c && last && m->embedding.data == m->head.data) c->embedding = c->head;
     else if (c->first == c && !take_matrix(c, &c->embedding, embedding, 1, false, e)) return false;
     if (c->first == c && !take_front(c, e)) return false;
@@ -480,6 +484,8 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
            load_one_vector(l, c->fc_bias, &m->fc_bias, e) &&
            load_one_vector(l, c->token_norm, &m->token_norm, e) &&
            load_one_vector(l, c->fc_norm, &m->fc_norm, e) &&
+           load_one_vector(l, c->state_norm, &m->state_norm, e) &&
+           load_one_matrix(l, &c->markov, &m->markov_to, e) &&
            load_one_vector(l, c->final_norm, &m->final_norm, e) &&
            load_one_vector(l, c->final_norm_bias, &m->final_norm_bias, e) &&
            load_one_vector(l, c->head_bias, &m->head_bias, e) && load_frequencies(l, e);

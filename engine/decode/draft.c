@@ -124,22 +124,63 @@ void drafter_begin(Drafter *d, uint64_t seed) { d->random = (Random){.seed = see
 
 // The tree's q has the target's length; ids that only one of the models has are padding, which is never
 // output. If p is zero everywhere, a draw is id 0.
+static int add_distribution(const Drafter *d, Tree *tree, float **p) {
+    int q = tree_distribution(tree, p);
+    assert(d->vocab <= tree->vocab);
+    memset(*p + d->vocab, 0, (size_t)(tree->vocab - d->vocab) * sizeof **p);
+    return q;
+}
+
+// Moves p from the draft's ids to the target's, by the draws' scratch.
+static void spread(Drafter *d, float *p, int vocab) {
+    if (!d->ids) return;
+    d->draws.at = TREE_NONE;
+    memcpy(d->draws.p, p, (size_t)d->vocab * sizeof *p);
+    memset(p, 0, (size_t)vocab * sizeof *p);
+    for (int i = 0; i < d->vocab; i++) p[d->ids[i]] = d->draws.p[i];
+}
+
 bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e) {
     float *p;
-    *q = tree_distribution(tree, &p);
-    assert(d->vocab <= tree->vocab);
-    memset(p + d->vocab, 0, (size_t)(tree->vocab - d->vocab) * sizeof *p);
-    return draws_distribution(&d->draws, d->session, node, p, e);
+    *q = add_distribution(d, tree, &p);
+    if (!draws_distribution(&d->draws, d->session, node, p, e)) return false;
+    spread(d, p, tree->vocab);
+    return true;
+}
+
+static void draw(Drafter *d, Tree *tree, int q, int parent, Draft *out) {
+    const float *p = tree_q(tree, q);
+    out->token = sampler_draw(p, tree->vocab, random_uniform(&d->random));
+    if (!(p[out->token] > 0)) out->token = 0;
+    out->node = tree_propose_sampled(tree, parent, out->token, q, false);
 }
 
 static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
     int q;
     if (!drafter_distribution(d, node, tree, &q, e)) return false;
-    const float *p = tree_q(tree, q);
-    out->token = sampler_draw(p, d->vocab, random_uniform(&d->random));
-    if (!(p[out->token] > 0)) out->token = 0;
-    out->node = tree_propose_sampled(tree, parent, out->token, q, false);
+    draw(d, tree, q, parent, out);
     return true;
+}
+
+static void propose_best(const Drafter *d, int best, Tree *tree, int parent, Draft *out) {
+    out->token = d->ids ? d->ids[best] : best;
+    out->node = tree_propose(tree, parent, out->token);
+}
+
+void drafter_propose_from(Drafter *d, const float *logits, Tree *tree, int parent, Draft *out) {
+    int real = d->session->shape.real_vocab, best = 0;
+    float *p;
+    for (int i = 1; i < real; i++)
+        if (logits[i] > logits[best]) best = i;
+    *out = (Draft){.confidence = d->confidence ? top_chance(logits, real, logits[best]) : 1};
+    if (d->greedy) {
+        propose_best(d, best, tree, parent, out);
+        return;
+    }
+    int q = add_distribution(d, tree, &p);
+    sampler_distribution(&d->draws.sampler, logits, p);
+    spread(d, p, tree->vocab);
+    draw(d, tree, q, parent, out);
 }
 
 bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
@@ -149,10 +190,10 @@ bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, E
                                           : draws_read(&d->draws, s, &d->random, e);
     if (!ok) return false;
     int best = session_argmax(s, node);
-    *out = (Draft){.token = best, .confidence = 1};
+    *out = (Draft){.confidence = 1};
     if (d->confidence) out->confidence = draws_confidence(&d->draws, s, node);
     if (!d->greedy) return propose_draw(d, node, tree, parent, out, e);
-    out->node = tree_propose(tree, parent, best);
+    propose_best(d, best, tree, parent, out);
     return true;
 }
 
@@ -222,7 +263,7 @@ static int placed_of(const Growth *g, int guess) {
     return guess == ROOT ? g->row : g->t->shape.placed[guess];
 }
 
-static bool propose_best(Growth *g, const int *parents, int count, Error *e) {
+static bool grow_best(Growth *g, const int *parents, int count, Error *e) {
     DraftTree *t = g->t;
     int nodes[RANK_TREE_MOST + 1];
     for (int i = 0; i < count; i++) nodes[i] = *own_of(t, parents[i]);
@@ -237,7 +278,7 @@ static bool propose_best(Growth *g, const int *parents, int count, Error *e) {
     return true;
 }
 
-static bool propose_draws(Growth *g, int parent, Error *e) {
+static bool grow_draws(Growth *g, int parent, Error *e) {
     DraftTree *t = g->t;
     Drafter *d = g->d;
     int q;
@@ -255,10 +296,10 @@ static bool propose_draws(Growth *g, int parent, Error *e) {
 static bool grow_level(Growth *g, const int *parents, int count, Error *e) {
     Session *s = g->d->session;
     if (!session_run(s, s->shape.layers, e)) return false;
-    if (g->d->greedy) return propose_best(g, parents, count, e);
+    if (g->d->greedy) return grow_best(g, parents, count, e);
     if (!draws_read(&g->d->draws, s, &g->d->random, e)) return false;
     for (int i = 0; i < count; i++)
-        if (!propose_draws(g, parents[i], e)) return false;
+        if (!grow_draws(g, parents[i], e)) return false;
     return true;
 }
 

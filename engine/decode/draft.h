@@ -89,6 +89,7 @@ typedef struct Drafter {
     bool greedy;
     bool confidence; // compute Draft.confidence
     int vocab;       // ids that both models have
+    const int *ids;  // (vocab): the target's id of each of them; NULL: the same. Set after init
     Draws draws;     // empty if greedy and without confidence
     Random random;   // STREAM_DRAFT
 } Drafter;
@@ -109,6 +110,9 @@ void drafter_begin(Drafter *d, uint64_t seed);
 // Reads the session's output at `node`, which has been through all layers (or is its session_peek), and
 // proposes it below `parent`.
 bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e);
+
+// The same from the logits of a guess, (session's vocab), which are left as they are.
+void drafter_propose_from(Drafter *d, const float *logits, Tree *tree, int parent, Draft *out);
 
 // Adds the distribution that draws at `node` come from, which was read, to the target's tree, as *q.
 bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e);

@@ -19,16 +19,16 @@ typedef struct TargetFacts {
     void (*embedding)(const void *self, EmbeddingKind kind, int token, float *row);
 } TargetFacts;
 
-// Kangaroo's adapter, Medusa's heads, or a draft of EAGLE's.
+// Kangaroo's adapter, Medusa's heads, or a draft of EAGLE's or DFlash's.
 typedef struct AdapterSet {
     Session *sessions; // (count)
     int count;         // 0: there is none
     int layer;         // the target's layer whose states they read; its layer count: the final normed states
-    const Captures *captures; // of EAGLE-3's: the layers that it reads
-    const int *draft_ids;     // (vocab of EAGLE-3's): the target's id of each of its own; NULL: the same
+    const Captures *captures; // of EAGLE-3's and DFlash's: the layers that it reads
+    const int *draft_ids;     // (vocab of these): the target's id of each of its own; NULL: the same
 } AdapterSet;
 
-enum { ADAPTER_SETS = 4 };
+enum { ADAPTER_SETS = 5 };
 
 // Everything that a method may use. Sessions it doesn't need are NULL.
 typedef struct MethodEnv {

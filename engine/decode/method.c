@@ -35,10 +35,11 @@ static const struct AdapterNeed {
     {NEEDS_HEADS, INPUT_HIDDEN, true, "Medusa heads are needed: give them", "heads"},
     {NEEDS_EAGLE, INPUT_FUSED, true, "a draft of EAGLE-1 or 2 is needed: give one", "eagle"},
     {NEEDS_EAGLE3, INPUT_PAIRED, true, "a draft of EAGLE-3 is needed: give one", "eagle3"},
+    {NEEDS_DFLASH, INPUT_BLOCK, true, "a draft of DFlash or DSpark is needed: give one", "dflash"},
 };
 
-// If several sets fit, the last one is taken: that of an option of its own, not of --adapter. EAGLE-3's may
-// have another vocabulary, whose map was checked.
+// If several sets fit, the last one is taken: that of an option of its own, not of --adapter. EAGLE-3's and
+// DFlash's may have another vocabulary, whose map was checked.
 static bool find_adapter(const MethodInfo *info, MethodEnv *env, Error *e) {
     const Shape *target = &env->target->shape;
     env->adapter = NULL;
@@ -56,7 +57,7 @@ static bool find_adapter(const MethodInfo *info, MethodEnv *env, Error *e) {
             const Session *s = &env->adapter->sessions[i];
             int own = s->shape.real_vocab;
             assert(s->shape.width == target->width);
-            if (n->input != INPUT_PAIRED && own != target->real_vocab)
+            if (n->input < INPUT_PAIRED && own != target->real_vocab)
                 return error_input(e,
                                    "the adapter has %d tokens, the target %d: they must share a vocabulary",
                                    own, target->real_vocab);

@@ -42,7 +42,8 @@ typedef enum {
     NEEDS_LAYERS = 32,  // of the target: more than one, and no other method that drafts from them
     NEEDS_EAGLE = 64,   // a draft that reads tokens and the final normed states
     NEEDS_EAGLE3 = 128, // one that reads tokens and several layers
-    NEEDS_ADAPTERS = NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3,
+    NEEDS_DFLASH = 256, // one that reads several layers and guesses a block
+    NEEDS_ADAPTERS = NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3 | NEEDS_DFLASH,
 } MethodNeed;
 
 // Forwards of a model that drafts in a step.
@@ -69,8 +70,7 @@ typedef struct MethodInfo {
     const Arg *params;
     size_t param_count;
     size_t param_size; // of the parameter struct
-    // Replaces presets and modes in `values` by the parameters they stand for, so that two spellings of the
-    // same setting are equal. NULL: the method has none.
+    // Replaces presets and modes in `values` by the parameters they stand for. NULL: the method has none.
     void (*resolve)(void *values);
     // values: the parameter struct; copied by open if it is needed later.
     void *(*open)(const MethodEnv *env, const void *values, Error *e);

@@ -1,5 +1,5 @@
-// An adapter is a model of one layer with parts missing (LayerWeights lists which may be). Opening, synth,
-// training and inflation all take its weights from adapter_weights.
+// An adapter is a model of one layer, or a few, with parts missing (LayerWeights lists which may be).
+// Opening, synth, training and inflation all take its weights from adapter_weights.
 #include "engine/model/adapter.h"
 
 #include "engine/base/json.h"
@@ -13,11 +13,11 @@ enum { MAX_JSON = 1 << 16 };
 
 static const char MODEL_TYPE[] = "outpace_adapter";
 static const char *const VARIANTS[] = {"kangaroo", "with-head", "one-layer", "mlp",
-                                       "medusa",   "eagle",     "eagle3"};
+                                       "medusa",   "eagle",     "eagle3",    "dflash"};
 enum { VARIANT_COUNT = sizeof VARIANTS / sizeof *VARIANTS };
 
 const char *adapter_role_name(AdapterRole role) {
-    return (const char *[]){"adapter", "heads", "eagle", "eagle3"}[role];
+    return (const char *[]){"adapter", "heads", "eagle", "eagle3", "dflash"}[role];
 }
 
 const char *adapter_variant_name(AdapterVariant v) { return VARIANTS[v]; }
@@ -29,7 +29,7 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e) {
             return true;
         }
     return error_input(
-        e, "unknown adapter variant '%s': kangaroo, with-head, one-layer, mlp, medusa, eagle or eagle3",
+        e, "unknown adapter variant '%s': kangaroo, with-head, one-layer, mlp, medusa, eagle, eagle3, dflash",
         name);
 }
 
@@ -75,6 +75,7 @@ static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
 bool adapter_is_eagle(AdapterVariant v) { return v == ADAPTER_EAGLE || v == ADAPTER_EAGLE3; }
 
 Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
+    if (kind->variant == ADAPTER_DFLASH) return block_shape(kind, target);
     if (adapter_is_eagle(kind->variant)) return eagle_shape(kind, target);
     Shape s = plain_of(target);
     s.input = INPUT_HIDDEN;
@@ -111,14 +112,18 @@ static const char *name_of(AdapterVariant v, const Shape *s, Weight w, char out[
     return weight_present(s, 0, w) ? WEIGHT_ROWS[w].name : NULL;
 }
 
-void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[WEIGHTS]) {
+int adapter_parts(const AdapterKind *k) { return k->variant == ADAPTER_DFLASH ? k->layers : k->heads; }
+
+void adapter_weights(AdapterVariant v, const Shape *s, int part, WeightSpec specs[WEIGHTS]) {
+    bool block = v == ADAPTER_DFLASH;
     for (Weight w = 0; w < WEIGHTS; w++) {
         char own[TENSOR_NAME];
-        const char *name = name_of(v, s, w, own),
+        const char *name = block ? block_name(s, part, w, own) : name_of(v, s, w, own),
                    *ending = WEIGHT_ROWS[w].kind == WEIGHT_BIAS ? "bias" : "weight";
         specs[w] = weight_sized(s, w);
+        if (block) specs[w].layer = part;
         if (!name) continue;
-        if (v == ADAPTER_MEDUSA) snprintf(specs[w].name, TENSOR_NAME, "%d.%s.%s", head, name, ending);
+        if (v == ADAPTER_MEDUSA) snprintf(specs[w].name, TENSOR_NAME, "%d.%s.%s", part, name, ending);
         else snprintf(specs[w].name, TENSOR_NAME, "%.100s.%s", name, ending);
     }
 }
@@ -128,7 +133,11 @@ bool adapter_check(const AdapterKind *k, const Model *target, const char *place,
     if (k->variant == ADAPTER_EAGLE3 && layers < 2)
         return error_input(
             e, "'%s' is EAGLE-3's, which reads layers below the last; the target has one layer", place);
-    bool reads_final = k->variant == ADAPTER_MEDUSA || adapter_is_eagle(k->variant);
+    if (k->variant == ADAPTER_DFLASH && (layers < 2 || k->layers < 1 || k->block.rows < 2))
+        return error_input(
+            e, "'%s' is DFlash's, which has layers and reads the target's below the last: at least 1 and 2",
+            place);
+    bool reads_final = k->variant >= ADAPTER_MEDUSA;
     if (!reads_final && (k->exit_layer < 1 || k->exit_layer >= layers))
         return error_input(e, "the exit layer of '%s' is %d, must be from 1 to %d, below the target's last",
                            place, k->exit_layer, layers - 1);
@@ -184,10 +193,12 @@ static bool read_config(Adapter *a, const Model *target, const char *path, Error
     if (!file_exists(path)) return error_input(e, "cannot read '%s': give an adapter's directory", path);
     json_t *root = json_from_file(path, MAX_JSON, e);
     bool ok = root && (json_is_object(root) || error_input(e, "'%s' must be a JSON object", path));
-    bool eagle = ok && eagle_is(root);
-    ok = ok && (eagle ? eagle_read(a, root, target, path, e) : read_kind(root, target, path, &a->kind, e));
-    if (ok && !eagle) adapter_describe(a, &a->kind, target);
-    if (ok && !eagle)
+    bool block = ok && block_is(root), eagle = ok && !block && eagle_is(root), ours = !block && !eagle;
+    ok = ok && (block   ? block_read(a, root, target, path, e) && adapter_check(&a->kind, target, path, e)
+                : eagle ? eagle_read(a, root, target, path, e)
+                        : read_kind(root, target, path, &a->kind, e));
+    if (ok && ours) adapter_describe(a, &a->kind, target);
+    if (ok && ours)
         a->trained = json_integer_value(json_object_get(json_object_get(root, "outpace_train"), "tokens"));
     json_decref(root);
     return ok;
@@ -230,6 +241,11 @@ static bool load(Adapter *a, const Model *target, const char *dir, const char *p
     shard.data = file->view.data;
     ok = ok && safetensors_parse(shard.data, file->view.size, path, &shard.header, e);
     if (ok) file->header = safetensors_data(shard.data);
+    if (a->kind.variant == ADAPTER_DFLASH) {
+        ok = ok && block_bind(a, target, &shard, dir, e);
+        safetensors_release(&shard.header);
+        return ok;
+    }
     if (adapter_is_eagle(a->kind.variant)) {
         ok = ok && reread_eagle(a, target, &shard, dir, e) && eagle_bind(a, target, &shard, dir, e);
         safetensors_release(&shard.header);
@@ -242,26 +258,27 @@ static bool load(Adapter *a, const Model *target, const char *dir, const char *p
 
 size_t adapter_parameters(const Adapter *a) {
     size_t sum = 0;
-    for (int head = 0; head < a->kind.heads && a->models[0].shape.width; head++) {
+    for (int part = 0; a->models[0].shape.width && part < adapter_parts(&a->kind); part++) {
         WeightSpec specs[WEIGHTS];
-        adapter_weights(a->kind.variant, &a->models[head].shape, head, specs);
+        adapter_weights(a->kind.variant, &a->models[0].shape, part, specs);
         for (Weight w = 0; w < WEIGHTS; w++)
             if (specs[w].name[0]) sum += (size_t)specs[w].rows * (size_t)specs[w].columns;
     }
     return sum;
 }
 
-// Every tensor is in the adapter's file, except a head or an embedding that is the target's, and one that is
-// joined from several.
+// Every tensor is in the adapter's file, except a head or an embedding that is the target's, and one
+// that is joined from several.
 static void adapter_check_tensors(const Adapter *a, const Model *target) {
     const FileView *view = &a->weights.files->view;
     uintptr_t from = (uintptr_t)view->data, to = from + view->size;
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
-    for (int i = 0; i < a->kind.heads; i++)
+    for (int i = 0; i < adapter_parts(&a->kind); i++)
         for (Weight w = 0; w < WEIGHTS; w++) {
-            const Tensor *t = weight_tensor(&a->models[i], 0, 0, w);
+            bool block = a->kind.variant == ADAPTER_DFLASH;
+            const Tensor *t = weight_tensor(&a->models[block ? 0 : i], block ? i : 0, 0, w);
             uintptr_t at = (uintptr_t)t->data;
-            if (w == W_FC_NORM && a->models[i].shape.fc_norm == FC_NORM_EACH) continue;
+            if (w == W_FC_NORM && a->models[0].shape.fc_norm == FC_NORM_EACH) continue;
             assert(!t->data || (at >= from && at + tensor_bytes(t) <= to) || t->data == target->head.data ||
                    t->data == target->embedding.data);
             (void)at;
@@ -271,10 +288,11 @@ static void adapter_check_tensors(const Adapter *a, const Model *target) {
 
 bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
     if (!adapter_open_config(a, target, dir, e)) return false;
-    a->weights = (ModelWeights){.dir = mem_text(dir, strlen(dir)),
-                                .files = mem_new(1, sizeof *a->weights.files),
-                                .file_count = 1,
-                                .layers = mem_new((size_t)a->kind.heads, sizeof *a->weights.layers)};
+    a->weights =
+        (ModelWeights){.dir = mem_text(dir, strlen(dir)),
+                       .files = mem_new(1, sizeof *a->weights.files),
+                       .file_count = 1,
+                       .layers = mem_new((size_t)adapter_parts(&a->kind), sizeof *a->weights.layers)};
     snprintf(a->weights.files->name, SHARD_NAME, "model.safetensors");
     char *path = file_path(dir, a->weights.files->name);
     bool ok = load(a, target, dir, path, e);
@@ -293,6 +311,10 @@ void adapter_close(Adapter *a) {
 // --- writing
 
 void adapter_config(const AdapterKind *k, const Shape *target, Text *t) {
+    if (k->variant == ADAPTER_DFLASH) {
+        block_config(k, target, t);
+        return;
+    }
     if (adapter_is_eagle(k->variant)) {
         eagle_config(k, target, t);
         return;

@@ -1,5 +1,5 @@
-// Small models on top of a target's hidden states: Kangaroo's adapters, Medusa's heads and EAGLE's drafts, as
-// a directory of config.json and model.safetensors.
+// Small models on top of a target's hidden states: Kangaroo's adapters, Medusa's heads and EAGLE's
+// drafts, as a directory of config.json and model.safetensors.
 //
 //      x: the target's state at one position
 //      kangaroo   h = x + attention(norm(x));             the target's head on norm(h)
@@ -9,14 +9,15 @@
 //      medusa     h = x + silu(W x + b);                  a head of its own on h; `heads` such models
 //      eagle      h = layer(fc [e; x])                    the target's head on h; e: the next embedding
 //      eagle3     h = layer([norm e; norm fc x])          a head on norm(h), maybe for fewer tokens
+//      dflash     layers over a block of masks (block.h)  the target's head on norm(h)
 //
-// The first four are Kangaroo's Table 2 and read the residual stream after exit_layer layers; Medusa's heads
-// and eagle read the final normed state, eagle3 several layers. Attention has as many heads, of the same
-// size, as the target; no bias, no norm of q and k; RoPE and window as the target's.
+// The first four are Kangaroo's Table 2 and read the residual stream after exit_layer layers; Medusa's
+// heads and eagle read the final normed state, eagle3 and dflash several layers. Attention has as many
+// heads, of the same size, as the target; no bias, no norm of q and k; RoPE and window as the target's.
 //
 // config.json: "model_type": "outpace_adapter", "variant": one of the names above, "exit_layer" (not
-// medusa), "heads" (medusa), "hidden_size" and "vocab_size" (of the target), "num_key_value_heads" (optional;
-// default: as many as query heads).
+// medusa), "heads" (medusa), "hidden_size" and "vocab_size" (of the target), "num_key_value_heads"
+// (optional; default: as many as query heads).
 //
 //      input_layernorm.weight               (width)                 all but medusa
 //      self_attn.{q,k,v,o}_proj.weight                              kangaroo, with-head, one-layer
@@ -28,7 +29,7 @@
 //      I.0.linear.weight, I.0.linear.bias   (width, width), (width) medusa, head I from 0
 //      I.1.weight                           (vocab, width)          medusa
 //
-// EAGLE's files are their authors', or other projects' (adapter_eagle.c).
+// EAGLE's and DFlash's files are their authors', or other projects' (adapter_eagle.c, adapter_block.c).
 #pragma once
 #include "engine/base/text.h"
 #include "engine/model/weights.h"
@@ -43,7 +44,8 @@ typedef enum {
     ADAPTER_MLP,
     ADAPTER_MEDUSA,
     ADAPTER_EAGLE, // 1, 2 and HASS
-    ADAPTER_EAGLE3
+    ADAPTER_EAGLE3,
+    ADAPTER_DFLASH // and DSpark
 } AdapterVariant;
 
 enum { ADAPTER_HEADS_MAX = 8 };
@@ -54,9 +56,10 @@ typedef enum {
     ADAPTER_FOR_MEDUSA,
     ADAPTER_FOR_EAGLE,
     ADAPTER_FOR_EAGLE3,
+    ADAPTER_FOR_DFLASH,
     ADAPTER_ROLES
 } AdapterRole;
-const char *adapter_role_name(AdapterRole role); // adapter, heads, eagle, eagle3
+const char *adapter_role_name(AdapterRole role); // adapter, heads, eagle, eagle3, dflash
 
 // An adapter's own settings; the rest are its target's.
 typedef struct AdapterKind {
@@ -66,12 +69,15 @@ typedef struct AdapterKind {
     int kv_heads;      // 0: as many as query heads; of EAGLE's drafts, as the target, but a file has its own
     Captures captures; // eagle3's; none: as its authors choose them, or others in a shallow target
     int vocab;         // eagle3's, for fewer tokens than the target has; 0: the target's
-    bool normed_heads; // eagle3's in the form of DeepSpec: heads of q and k are normed
+    bool normed_heads; // eagle3's in the form of DeepSpec, and dflash's: heads of q and k are normed
+    int layers;        // dflash's, like the fields below
+    BlockDraft block;
+    int mask; // the token of a place to be guessed
 } AdapterKind;
 
 typedef struct Adapter {
     AdapterKind kind;
-    Model models[ADAPTER_HEADS_MAX]; // (kind.heads), each of one layer; without weights after open_config
+    Model models[ADAPTER_HEADS_MAX]; // (kind.heads), of one layer but dflash's; no weights after open_config
     int64_t trained;                 // tokens of its training, by config.json; 0: unknown
     Captures captures;               // eagle3: the target's layers that it reads; else none
     int *draft_ids;                  // eagle3: (vocab of the draft): the target's ids; NULL: the same
@@ -90,13 +96,31 @@ bool adapter_is_eagle(AdapterVariant v);
 const char *adapter_variant_name(AdapterVariant v);
 bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);
 
-// For those who write one: the shape of its models, the weights of model `head` (those that it lacks have no
-// name), and config.json.
+// For those who write one: the shape of its models; how many parts its weights have, Medusa's heads or a
+// block's layers, the first with the weights of the whole model; a part's weights (those that it lacks have
+// no name), and config.json.
 bool adapter_check(const AdapterKind *kind, const Model *target, const char *place, Error *e); // that it fits
 Shape adapter_shape(const AdapterKind *kind, const Shape *target);
-void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[WEIGHTS]);
+int adapter_parts(const AdapterKind *kind);
+void adapter_weights(AdapterVariant v, const Shape *s, int part, WeightSpec specs[WEIGHTS]);
 void adapter_config(const AdapterKind *kind, const Shape *target, Text *out);
 Captures adapter_captures(const AdapterKind *kind, const Shape *target);
+
+// The layers that a file names at the top or in `inner`; unchanged if it names none. The maps between
+// vocabularies.
+bool adapter_read_layers(const json_t *root, const json_t *inner, int layers, Captures *out,
+                         const char *place, Error *e);
+bool adapter_read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e);
+
+// --- those of blocks, for adapter.c; as EAGLE's below
+
+bool block_is(const json_t *root);
+bool block_read(Adapter *a, const json_t *root, const Model *target, const char *place, Error *e);
+void block_config(const AdapterKind *kind, const Shape *target, Text *out);
+Shape block_shape(const AdapterKind *kind, const Shape *target);
+Captures block_captures(const AdapterKind *kind, const Shape *target);
+const char *block_name(const Shape *s, int layer, Weight w, char out[TENSOR_NAME]);
+bool block_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e);
 
 // --- EAGLE's, for adapter.c
 

@@ -24,7 +24,7 @@ static const char IDS[] = "eagle_aux_hidden_state_layer_ids";
 static const struct {
     const char *name;
     int first;
-} LAYER_KEYS[] = {{IDS, 1}, {"target_layer_ids", 0}};
+} LAYER_KEYS[] = {{IDS, 1}, {"target_layer_ids", 0}, {"aux_hidden_state_layer_ids", 1}};
 enum { LAYER_KEY_COUNT = sizeof LAYER_KEYS / sizeof *LAYER_KEYS };
 static const char MIDLAYER[] = "midlayer.", FIRST_LAYER[] = "layers.0.";
 
@@ -100,18 +100,27 @@ static Captures authors_layers(int layers) { return (Captures){3, {2, layers / 2
 Captures adapter_captures(const AdapterKind *kind, const Shape *target) {
     int layers = target->layers;
     Captures c = authors_layers(layers);
+    if (kind->variant == ADAPTER_DFLASH) return block_captures(kind, target);
     if (kind->variant != ADAPTER_EAGLE3 || kind->captures.count) return kind->captures;
     return collide(&c) ? (Captures){3, {1, layers > 3 ? layers / 2 : 1, layers - 1}} : c;
 }
 
-// The authors' layers, unless the file names others.
-static bool read_layers(const json_t *root, int layers, Captures *out, const char *place, Error *e) {
-    const json_t *inner = json_object_get(root, "eagle_config");
+bool adapter_read_layers(const json_t *root, const json_t *inner, int layers, Captures *out,
+                         const char *place, Error *e) {
     for (int i = 0; i < LAYER_KEY_COUNT; i++) {
         const char *key = LAYER_KEYS[i].name;
         const json_t *at = field_present(root, key) ? root : field_present(inner, key) ? inner : NULL;
         if (at) return read_named_layers(json_object_get(at, key), i, layers, out, place, e);
     }
+    return true;
+}
+
+// The authors' layers, unless the file names others.
+static bool read_layers(const json_t *root, int layers, Captures *out, const char *place, Error *e) {
+    *out = (Captures){0};
+    if (!adapter_read_layers(root, json_object_get(root, "eagle_config"), layers, out, place, e))
+        return false;
+    if (out->count) return true;
     *out = authors_layers(layers);
     if (!collide(out)) return true;
     return error_input(
@@ -342,12 +351,12 @@ static bool check_mask(const StoredTensor *t, const unsigned char *reached, int 
     return true;
 }
 
-static bool read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e) {
+bool adapter_read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e) {
     const Shape *s = &a->models[0].shape;
     const StoredTensor *ids = safetensors_find(&shard->header, "d2t");
     const StoredTensor *mask = safetensors_find(&shard->header, "t2d");
     int tokens = shape_tokens(s);
-    if (a->kind.variant != ADAPTER_EAGLE3) return true;
+    if (a->kind.variant == ADAPTER_EAGLE) return true;
     if (!ids && s->vocab < tokens)
         return error_input(e, "'%s/%s' has no tensor 'd2t', which a draft vocabulary of %d needs", dir,
                            shard->name, s->vocab);
@@ -372,5 +381,5 @@ bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char 
     name_weights(a, shard, specs);
     for (Weight w = 0; w < WEIGHTS; w++)
         if (!weight_bind(m, &a->weights, &specs[w], shard, dir, e)) return false;
-    return check_used(specs, shard, dir, e) && read_maps(a, shard, dir, e);
+    return check_used(specs, shard, dir, e) && adapter_read_maps(a, shard, dir, e);
 }

@@ -306,7 +306,7 @@ size_t model_expert_bytes(const Model *m) {
 
 size_t model_fc_bytes(const Model *m) {
     return tensor_bytes(&m->fc) + tensor_bytes(&m->fc_bias) + tensor_bytes(&m->token_norm) +
-           tensor_bytes(&m->fc_norm);
+           tensor_bytes(&m->fc_norm) + tensor_bytes(&m->state_norm);
 }
 
 size_t model_bytes(const Model *m) {

@@ -86,20 +86,21 @@ typedef struct Model {
     Tensor final_norm_bias, head_bias; // (1, width), (1, vocab)
     Tensor positions;                  // (context, width), if they are learned
     Tensor head;                       // (vocab, width); the embedding if the head is tied
-    Tensor fc;            // (width, shape_fc_width) of a model of tokens and hidden states; else absent
-    Tensor fc_bias;       // (1, width)
-    Tensor token_norm;    // (1, width): of the embedding's rows, on their way to paired attention
-    Tensor fc_norm;       // (1, shape_fc_width): of the given states, on their way to fc
-    LayerWeights *layers; // (shape.layers); NULL: only the config is open
-    int valued;           // weights that files have as codes, and memory as values
-    int unused_layers;    // in the files, after those of config.json
-    int name_form;        // of the files' tensors (weights.c)
+    Tensor fc, fc_bias; // (width, shape_fc_width), (1, width): of a model of tokens and hidden states
+    Tensor token_norm;  // (1, width): of the embedding's rows, on their way to paired attention
+    Tensor fc_norm;     // (1, shape_fc_width): of the given states, on their way to fc
+    Tensor state_norm, markov_from, markov_to, markov_gate, markov_gate_bias; // of a block's draft: block.h
+    Tensor confidence, confidence_bias;                                       // likewise
+    LayerWeights *layers;               // (shape.layers); NULL: only the config is open
+    int valued;                         // weights that files have as codes, and memory as values
+    int unused_layers;                  // in the files, after those of config.json
+    int name_form;                      // of the files' tensors (weights.c)
     const struct SynthNumbers *numbers; // the rule by which a device makes weights; NULL: they are there
 } Model;
 
-// dir may also be the path of a GGUF file, which has all of this in one. Its quantised tensors become codes
-// (tensor.h) in memory of the model or, exact, their own values in f32; packed weights have no exact ones.
-// False with e filled, m and w empty, if anything in the directory is wrong.
+// dir may also be a GGUF file, which has all of this. Its quantised tensors become codes (tensor.h) in memory
+// or, exact, values in f32; packed weights have no exact ones. False with e filled, m and w empty, if
+// anything in the directory is wrong.
 bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e);
 bool model_open_exact(Model *m, ModelWeights *w, const char *dir, Error *e);
 
@@ -134,7 +135,6 @@ size_t shape_layers_parameters(const Shape *s);
 size_t model_repeated_parameters(const Model *m);
 
 // --- described
-
 void model_describe(const Model *m, const ModelWeights *w, Text *out);
 
 // --- identified by content

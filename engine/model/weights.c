@@ -68,6 +68,13 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_FC_BIAS] = {"fc", BIAS(RESIDUAL), GROUPS},
     [W_TOKEN_NORM] = {"token_norm", NORM(RESIDUAL), GROUPS},
     [W_FC_NORM] = {"fc_norm", NORM(FC), GROUPS},
+    [W_STATE_NORM] = {"hidden_norm", NORM(RESIDUAL), GROUPS},
+    [W_MARKOV_FROM] = {"markov_head.markov_w1", MATRIX(TOKENS, RANK), GROUPS},
+    [W_MARKOV_TO] = {"markov_head.markov_w2", MATRIX(VOCABULARY, RANK), GROUPS},
+    [W_MARKOV_GATE] = {"markov_head.gate_proj", MATRIX(GATED, GATE), GROUPS},
+    [W_MARKOV_GATE_BIAS] = {"markov_head.gate_proj", BIAS(GATED), GROUPS},
+    [W_CONFIDENCE] = {"confidence_head.proj", MATRIX(ONE, CONFIDENCE), GROUPS},
+    [W_CONFIDENCE_BIAS] = {"confidence_head.proj", BIAS(ONE), GROUPS},
     [W_FINAL_NORM_BIAS] = {"model.norm", BIAS(RESIDUAL), GROUPS, .gguf = "output_norm"},
     [W_HEAD_BIAS] = {"lm_head", BIAS(VOCABULARY), GROUPS, .gguf = "output"},
     [W_POSITIONS] = {"transformer.wpe", MATRIX(POSITIONS, RESIDUAL), GROUPS, .gguf = "position_embd"},
@@ -87,6 +94,10 @@ int axis_size(const Shape *s, AxisName axis) {
                              [AXIS_POSITIONS] = s->context,
                              [AXIS_ATTENTION] = shape_attention_width(s),
                              [AXIS_FC] = shape_fc_width(s),
+                             [AXIS_RANK] = s->block.rank,
+                             [AXIS_GATE] = block_gate_width(&s->block, s->width),
+                             [AXIS_GATED] = block_gate_outputs(&s->block),
+                             [AXIS_CONFIDENCE] = block_confidence_width(&s->block, s->width),
                              [AXIS_Q] = shape_q_width(s),
                              [AXIS_K] = shape_kv_width(s),
                              [AXIS_V] = shape_kv_width(s),
@@ -138,6 +149,13 @@ static bool is_of_shape(Weight w, const Shape *s) {
     case W_FC_BIAS: return s->input == INPUT_FUSED && s->fc_bias;
     case W_TOKEN_NORM: return s->input == INPUT_PAIRED;
     case W_FC_NORM: return s->input == INPUT_PAIRED && s->fc_norm != FC_NORM_NONE;
+    case W_STATE_NORM: return s->input == INPUT_BLOCK;
+    case W_MARKOV_FROM:
+    case W_MARKOV_TO: return s->block.markov != MARKOV_NONE;
+    case W_MARKOV_GATE:
+    case W_MARKOV_GATE_BIAS: return s->block.markov >= MARKOV_GATED;
+    case W_CONFIDENCE:
+    case W_CONFIDENCE_BIAS: return s->block.confidence != CONFIDENCE_NONE;
     case W_POSITIONS: return s->positions;
     case W_EMBEDDING: return s->input != INPUT_HIDDEN;
     default: return true;
@@ -308,9 +326,23 @@ void weights_take_layers(Model *m, ModelWeights *w) {
 }
 
 static Tensor *place_of(Model *m, int layer, int expert, Weight w) {
-    Tensor *const ends[] = {
-        &m->final_norm,      &m->head,      &m->fc,        &m->fc_bias,  &m->token_norm, &m->fc_norm,
-        &m->final_norm_bias, &m->head_bias, &m->positions, &m->embedding};
+    Tensor *const ends[] = {&m->final_norm,
+                            &m->head,
+                            &m->fc,
+                            &m->fc_bias,
+                            &m->token_norm,
+                            &m->fc_norm,
+                            &m->state_norm,
+                            &m->markov_from,
+                            &m->markov_to,
+                            &m->markov_gate,
+                            &m->markov_gate_bias,
+                            &m->confidence,
+                            &m->confidence_bias,
+                            &m->final_norm_bias,
+                            &m->head_bias,
+                            &m->positions,
+                            &m->embedding};
     if (is_expert(w)) return &m->layers[layer].experts[expert * EXPERT_WEIGHTS + (int)(w - W_EXPERT_GATE)];
     if (w < LAYER_WEIGHTS) return &m->layers[layer].w[w];
     assert(w >= MODEL_WEIGHTS);

@@ -21,6 +21,10 @@ typedef enum {
     AXIS_POSITIONS,
     AXIS_ATTENTION, // the input of q, k and v
     AXIS_FC,
+    AXIS_RANK, // of a Markov head (block.h); inputs and outputs of its G, inputs of W
+    AXIS_GATE,
+    AXIS_GATED,
+    AXIS_CONFIDENCE,
     AXIS_Q,
     AXIS_K,
     AXIS_V,

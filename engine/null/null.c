@@ -83,12 +83,15 @@ static uint64_t context_hash(const Null *b, const StepRun *run, int node) {
     return h;
 }
 
-// A node's input, as one number. A draft's own rows differ from the target's, as in real models.
+// A node's input, as one number. A draft's own rows differ from the target's, as in real models; a block's
+// context is its states alone.
 static int input_of(const Null *b, const StepRun *run, int node) {
     int token = run->tree->token[node];
     if (b->shape.input == INPUT_HIDDEN) return b->tokens[node];
-    if (b->shape.input == INPUT_TOKENS) return token;
-    uint64_t h = node < run->given ? b->given[node] : mix(b->hashes[run->tree->parent[node]], -2);
+    bool given = node < run->given;
+    if (b->shape.input == INPUT_TOKENS || (b->shape.input == INPUT_BLOCK && !given)) return token;
+    if (b->shape.input == INPUT_BLOCK) return (int)(b->given[node] >> 33);
+    uint64_t h = given ? b->given[node] : mix(b->hashes[run->tree->parent[node]], -2);
     return (int)(mix(h, token) >> 33);
 }
 
@@ -207,6 +210,22 @@ static bool null_set_hidden(void *self, int first, int count, const float *rows,
     return true;
 }
 
+// A bias that prefers a token by the row's context, the token in front of the guess and the state.
+static bool null_follow(void *self, int node, Follow *f, Error *e) {
+    (void)e;
+    Null *b = self;
+    const BlockDraft *d = &b->shape.block;
+    uint64_t h = mix(b->hashes[node], f->token);
+    f->confidence = d->confidence ? (double)(h >> 40) * 0x1p-24 : 1;
+    if (!d->markov || !f->logits) return true;
+    if (d->markov == MARKOV_RNN) {
+        h = mix(h, (int)(f->state[0] * 0x1p20f));
+        f->state[0] = (float)(h >> 40) * 0x1p-24f;
+    }
+    for (int v = 0, next = next_token(b, h); v < b->shape.vocab; v++) f->logits[v] += logit(b, h, v, next);
+    return true;
+}
+
 static bool null_capture(void *self, const Captures *captures, Error *e) {
     (void)e;
     ((Null *)self)->captures = *captures;
@@ -236,4 +255,4 @@ static void null_report(const void *self, BackendReport *out) {
                            .score_bytes = b->plain ? shape_score_bytes(&b->shape) : 0};
 }
 
-const Backend null_backend = {BACKEND_ROW(null), .head = null_head};
+const Backend null_backend = {BACKEND_ROW(null), .head = null_head, .follow = null_follow};

@@ -43,17 +43,20 @@ bool bench_set_context(Session *s, int context, Random *r, Error *e) {
 
 // Fills the tree, and sums the positions that its nodes see.
 static StepShape build_step(Session *s, const BenchPoint *p, Random *r) {
-    session_begin_step(s, false, p->layout);
+    bool block = s->shape.input == INPUT_BLOCK; // all of its rows see each other
     Tree *t = &s->tree;
-    int node = tree_root(t, random_token(s, r));
-    for (int i = 1; p->k == 0 && i < p->tokens; i++) node = tree_propose(t, node, random_token(s, r));
+    if (block) session_begin_block(s, p->tokens, random_token(s, r));
+    else session_begin_step(s, false, p->layout);
+    int node = block ? 0 : tree_root(t, random_token(s, r));
+    for (int i = 1; !block && p->k == 0 && i < p->tokens; i++)
+        node = tree_propose(t, node, random_token(s, r));
     for (int row = 0; row < p->k; row++) {
         node = tree_row(t);
         for (int i = 0; i < p->w; i++) node = tree_propose(t, node, random_token(s, r));
     }
     StepShape step = {.rows = t->count, .read = t->count, .context = p->context, .cache_readers = 1};
     if (p->layout != LAYOUT_TREE && p->k > 1) step.cache_readers = p->k;
-    for (int i = 0; i < t->count; i++) step.seen += tree_position(t, i) + 1;
+    for (int i = 0; i < t->count; i++) step.seen += tree_position(t, block ? t->count - 1 : i) + 1;
     return step;
 }
 
@@ -78,6 +81,10 @@ static bool time_step(void *state, BenchSample *to, Error *e) {
     Stepping *t = state;
     Session *s = t->sessions[0]; // counts the work of all
     PhaseSeconds before, after;
+    bool block = s->shape.input == INPUT_BLOCK;
+    if (block && (t->p->k || t->p->tokens > BLOCK_MOST))
+        return error_input(e, "bench: a step of DFlash's draft is a block of 1 to %d rows: give --tokens",
+                           BLOCK_MOST);
     for (int i = 0; i < t->count; i++) {
         StepShape one = build_step(t->sessions[i], t->p, &t->random);
         if (i == 0) t->shape = (StepShape){.context = one.context};
@@ -86,7 +93,7 @@ static bool time_step(void *state, BenchSample *to, Error *e) {
         t->shape.cache_readers += one.cache_readers;
         t->shape.seen += one.seen;
     }
-    if (t->rows && !session_set_hidden(s, 0, s->tree.count, t->rows, e)) return false;
+    if (t->rows && !block && !session_set_hidden(s, 0, s->tree.count, t->rows, e)) return false;
     session_worked(s, &before);
     BackendReport begun = report_of(s), ended;
     double start = clock_now(t->o->clock);

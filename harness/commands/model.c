@@ -27,7 +27,7 @@ typedef struct {
     Words sets;
     bool check, force, accept;
     const char *variant, *shape, *adapter;
-    int exit_layer, heads, kv_heads, bits, group;
+    int exit_layer, heads, kv_heads, layers, block, markov_rank, bits, group;
     Records records;
 } ModelOptions;
 
@@ -99,15 +99,31 @@ static const Command SYNTH = {.name = "model synth",
 
 static const Arg ADAPTER_OPTIONS[] = {
     SEED_OPTION,
-    {"variant", ARG_WORD, AT(variant), .help = "kangaroo, with-head, one-layer, mlp, medusa, eagle, eagle3",
-     .value = "NAME", .fallback = "kangaroo", .literal = true},
+    {"variant", ARG_WORD, AT(variant),
+     .help = "kangaroo, with-head, one-layer, mlp, medusa, eagle[3], dflash", .value = "NAME",
+     .fallback = "kangaroo", .literal = true},
     {"exit-layer", ARG_INT, AT(exit_layer), 1, 1000, "2", .help = "it reads what L layers of the model give",
      .value = "L"},
     {"heads", ARG_INT, AT(heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads of medusa", .value = "N"},
     {"kv-heads", ARG_INT, AT(kv_heads), 0, 1 << 10, "0", .help = "key-value heads; 0: as many as query heads",
      .value = "N"},
+    {"layers", ARG_INT, AT(layers), 1, 64, "5", .help = "layers of dflash", .value = "N"},
+    {"block", ARG_INT, AT(block), 2, BLOCK_MOST, "16", .help = "rows of dflash's block", .value = "B"},
+    {"markov-rank", ARG_INT, AT(markov_rank), 0, 1 << 12, "0",
+     .help = "of dflash; above 0 it's DSpark's, with its heads", .value = "R"},
     ARG_FORCE(AT(force)),
 };
+
+// DSpark's has all of its heads, and its rows guess the tokens behind them. The mask is the last id.
+static void choose_block(AdapterKind *k, const ModelOptions *o, const Model *target) {
+    bool spark = o->markov_rank > 0;
+    k->layers = o->layers;
+    k->normed_heads = true;
+    k->mask = target->shape.vocab - 1;
+    k->block = (BlockDraft){.rows = o->block, .from_root = spark, .rank = o->markov_rank};
+    k->block.markov = spark ? MARKOV_VANILLA : MARKOV_NONE;
+    k->block.confidence = spark ? CONFIDENCE_TOKEN : CONFIDENCE_NONE;
+}
 
 static bool adapter(void *options, CommandLine *line, Error *e) {
     const ModelOptions *o = options;
@@ -119,7 +135,8 @@ static bool adapter(void *options, CommandLine *line, Error *e) {
         return false;
     if (!model_open(&target, &weights, model, e)) return false;
     bool medusa = kind.variant == ADAPTER_MEDUSA;
-    kind.exit_layer = medusa || adapter_is_eagle(kind.variant) ? target.shape.layers : o->exit_layer;
+    kind.exit_layer = kind.variant >= ADAPTER_MEDUSA ? target.shape.layers : o->exit_layer;
+    if (kind.variant == ADAPTER_DFLASH) choose_block(&kind, o, &target);
     if (medusa) kind.heads = o->heads;
     bool ok = adapter_synth(dir, &target, &kind, o->seed, o->force, e);
     if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, SHOWN(model), SHOWN(dir));

@@ -270,7 +270,7 @@ static void add_shape_part(json_t *parts, const char *name, const Adapter *a) {
     if (!parameters) return;
     json_t *part = json_pack("{s:s, s:I}", "variant", adapter_variant_name(a->kind.variant), "parameters",
                              (json_int_t)parameters);
-    if (a->kind.variant == ADAPTER_EAGLE3) {
+    if (a->kind.variant >= ADAPTER_EAGLE3) {
         json_object_set_new(part, "vocab", json_integer(a->models[0].shape.vocab));
         json_object_set_new(part, "states", json_integer(a->captures.count));
     }

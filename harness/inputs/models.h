@@ -53,7 +53,8 @@ char *inflated_open(const char *cache, const InflateOptions *o, Error *e); // ma
     ADAPTER_OPTION("adapter", ADAPTER_ANY, at, "Kangaroo's adapter, or the only one of what follows"), \
         ADAPTER_OPTION("heads", ADAPTER_FOR_MEDUSA, at, "Medusa's heads"),                             \
         ADAPTER_OPTION("eagle", ADAPTER_FOR_EAGLE, at, "the draft network of EAGLE-1 and 2"),          \
-        ADAPTER_OPTION("eagle3", ADAPTER_FOR_EAGLE3, at, "the draft network of EAGLE-3")
+        ADAPTER_OPTION("eagle3", ADAPTER_FOR_EAGLE3, at, "the draft network of EAGLE-3"),              \
+        ADAPTER_OPTION("dflash", ADAPTER_FOR_DFLASH, at, "the draft of DFlash or DSpark")
 
 // The row of --cache in a command's options.
 #define CACHE_OPTION(at)                                                                                 \
@@ -66,9 +67,7 @@ char *inflated_open(const char *cache, const InflateOptions *o, Error *e); // ma
 // ~/.cache, provided that $HOME is a directory. NULL: there is none.
 char *models_cache(const char *option);
 
-// --- open models
-
-// NULL where the command line or the config is silent.
+// --- open models. NULL where the command line or the config is silent.
 typedef struct ModelChoice {
     const char *target, *draft;          // directories
     const char *adapters[ADAPTER_ROLES]; // directories, too

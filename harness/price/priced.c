@@ -85,7 +85,7 @@ static bool read_prefills(Store *store, int64_t point, const Reading *g, Error *
 }
 
 // An adapter's layers never have experts, nor codes; its head is the target's. EAGLE's are whole layers with
-// more in front of them; its third version's head keeps its share of the vocabulary.
+// more in front of them; its third version's head keeps its share of the vocabulary. DFlash's are whole, too.
 static bool read_adapter(Store *store, int64_t point, Reading *g, Error *e) {
     StepModel *m = &g->adapter;
     *m = g->pricing->target;
@@ -94,13 +94,14 @@ static bool read_adapter(Store *store, int64_t point, Reading *g, Error *e) {
     m->mlp_width = 0;
     Rows *r = rows_named(store, priced_sql, "adapter", point, e);
     while (rows_next(r)) {
-        if (strncmp(rows_text(r, 0), "eagle", 5) != 0) continue;
+        bool block = strcmp(rows_text(r, 0), "dflash") == 0;
+        if (!block && strncmp(rows_text(r, 0), "eagle", 5) != 0) continue;
         m->mlp_width = g->pricing->target.mlp_width;
         m->vocab = (int)(rows_real(r, 1) * m->vocab);
         if (strcmp(rows_text(r, 0), "eagle3") == 0) {
             m->attention_width = 2 * m->width;
             m->head_bytes = 0; // its own, not the target's
-        } else m->fc_width = 2 * m->width;
+        } else if (!block) m->fc_width = 2 * m->width;
         g->states = (int)rows_int(r, 2);
     }
     return rows_end(r, true, e);

@@ -404,8 +404,8 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
     if (what == ON_TOP_ADAPTER) {
         k->exit_layer = o->exit_layer;
         if (!adapter_variant_find(o->variant, &k->variant, e)) return false;
-        if (adapter_is_eagle(k->variant))
-            return error_input(e, "train: '%s' is a draft of EAGLE's, not an adapter", o->variant);
+        if (k->variant > ADAPTER_MEDUSA)
+            return error_input(e, "train: '%s' is a draft, not an adapter", o->variant);
         if (k->variant == ADAPTER_MEDUSA)
             return error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'");
     }

@@ -28,6 +28,7 @@ static const TuneMethod METHODS[] = {
     {"medusa", {{"nodes", "[3, 5, 8, 12, 16, 24, 32, 48, 63]"}, {"depth", "1..5"}, {"top", "[1, 3, 5, 10]"}}},
     {"eagle", EAGLE_AXES},
     {"eagle3", EAGLE_AXES},
+    {"dflash", {{"gamma", "[1..8, 10, 12, 15]"}}},
     {"jacobi", {{"m", "[1..8, 10, 12, 16, 20]"}}},
     {"prompt-lookup",
      {{"ngram_max", "1..5"}, {"draft", "[1..6, 8, 10, 12, 16]"}, {"match", "[oldest, newest]"}}},

@@ -14,11 +14,13 @@ static void demand(bool holds) {
     if (!holds) abort();
 }
 
-static void check_weights(const Adapter *a, const Model *target, int head) {
+static void check_weights(const Adapter *a, const Model *target, int part) {
     WeightSpec specs[WEIGHTS];
-    const Shape *s = &a->models[head].shape;
-    demand(s->layers == 1 && s->heads % s->kv_heads == 0 && s->width == target->shape.width);
-    adapter_weights(a->kind.variant, s, head, specs);
+    bool block = a->kind.variant == ADAPTER_DFLASH;
+    const Shape *s = &a->models[block ? 0 : part].shape;
+    demand(s->layers == (block ? a->kind.layers : 1));
+    demand(s->heads % s->kv_heads == 0 && s->width == target->shape.width);
+    adapter_weights(a->kind.variant, s, part, specs);
     for (int i = 0; i < WEIGHTS; i++)
         demand(!specs[i].name[0] || (specs[i].rows > 0 && specs[i].columns > 0));
 }
@@ -46,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     demand(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
     if (adapter_open_config(&a, &target, folder, &e)) {
         demand(adapter_check(&a.kind, &target, "fuzz", &e));
-        for (int i = 0; i < a.kind.heads; i++) check_weights(&a, &target, i);
+        for (int i = 0; i < adapter_parts(&a.kind); i++) check_weights(&a, &target, i);
     } else demand(e.kind == ERROR_INPUT && strstr(e.text, path) && !strchr(e.text, '\n'));
     adapter_close(&a);
     unlink(path);

@@ -15,7 +15,11 @@ void null_session_open(Session *s, const NullSetup *setup) {
                              .window = setup->window,
                              .mask_token = setup->mask,
                              .tokens = setup->tokens,
-                             .states = setup->input == INPUT_PAIRED ? NULL_STATES : 0}};
+                             .states = setup->input >= INPUT_PAIRED ? NULL_STATES : 0}};
+    if (setup->input == INPUT_BLOCK) {
+        model.shape.block = (BlockDraft){5, true, MARKOV_VANILLA, 2, CONFIDENCE_ROW};
+        model.shape.mask_token = 1;
+    }
     BackendOptions o = {.max_nodes = setup->max_nodes, .slack = 16};
     void *self;
     Error e = {0};
@@ -24,7 +28,8 @@ void null_session_open(Session *s, const NullSetup *setup) {
 }
 
 void null_adapters_open(NullAdapters *a, const NullSetup *setup) {
-    static const InputKind inputs[ADAPTER_SETS] = {INPUT_HIDDEN, INPUT_HIDDEN, INPUT_FUSED, INPUT_PAIRED};
+    static const InputKind inputs[ADAPTER_SETS] = {INPUT_HIDDEN, INPUT_HIDDEN, INPUT_FUSED, INPUT_PAIRED,
+                                                   INPUT_BLOCK};
     NullSetup own = *setup;
     *a = (NullAdapters){.captures = {NULL_STATES, {2, 1}}};
     for (int i = 0; i < ADAPTER_SETS; i++) {

@@ -17,7 +17,8 @@ enum { NULL_LAYERS = 3, NULL_WIDTH = 4, NULL_STATES = 2 };
 
 void null_session_open(Session *s, const NullSetup *setup);
 
-// Kangaroo's adapter on the first layer, one head of Medusa's, EAGLE's draft and EAGLE-3's, in this order.
+// Kangaroo's adapter on the first layer, one head of Medusa's, EAGLE's draft, EAGLE-3's and DSpark's, in this
+// order.
 typedef struct NullAdapters {
     Session sessions[ADAPTER_SETS];
     Captures captures;

@@ -149,6 +149,13 @@ void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, 
     m->model.head_bias = draw(m, 0, W_HEAD_BIAS, dtype, mixed, r);
     m->model.token_norm = draw(m, 0, W_TOKEN_NORM, dtype, mixed, r);
     m->model.fc_norm = draw(m, 0, W_FC_NORM, dtype, mixed, r);
+    m->model.state_norm = draw(m, 0, W_STATE_NORM, dtype, mixed, r);
+    m->model.markov_from = draw(m, 0, W_MARKOV_FROM, dtype, mixed, r);
+    m->model.markov_to = draw(m, 0, W_MARKOV_TO, dtype, mixed, r);
+    m->model.markov_gate = draw(m, 0, W_MARKOV_GATE, dtype, mixed, r);
+    m->model.markov_gate_bias = draw(m, 0, W_MARKOV_GATE_BIAS, dtype, mixed, r);
+    m->model.confidence = draw(m, 0, W_CONFIDENCE, dtype, mixed, r);
+    m->model.confidence_bias = draw(m, 0, W_CONFIDENCE_BIAS, dtype, mixed, r);
     m->model.head = s->tied_head ? m->model.embedding : draw(m, 0, W_HEAD, dtype, mixed, r);
     for (int i = 0; i < s->layers; i++) {
         Tensor *layer = m->model.layers[i].w;
@@ -306,10 +313,19 @@ void random_draft_init(RandomModel *m, const Model *target, InputKind input, int
     Shape shape = target->shape;
     make_plain(&shape);
     shape.input = input;
-    shape.layers = 1;
+    shape.layers = input == INPUT_BLOCK ? 2 : 1;
     shape.tokens = shape.vocab;
-    shape.states = input == INPUT_PAIRED ? states : 0;
-    shape.fc_bias = shape.normed_residual = random_below(r, 2);
+    shape.states = input >= INPUT_PAIRED ? states : 0;
+    if (input == INPUT_BLOCK) {
+        shape.window = 0;
+        shape.qk_norm = random_below(r, 2) ? QK_NORM_HEADS : QK_NORM_NONE;
+        shape.mask_token = (int)random_below(r, (uint32_t)shape.vocab);
+        shape.block = (BlockDraft){.rows = 2 + (int)random_below(r, 6),
+                                   .from_root = random_below(r, 2),
+                                   .markov = (Markov)random_below(r, 4),
+                                   .confidence = random_below(r, 2) ? CONFIDENCE_ROW : CONFIDENCE_NONE};
+        if (shape.block.markov) shape.block.rank = 1 + (int)random_below(r, 9);
+    } else shape.fc_bias = shape.normed_residual = random_below(r, 2);
     shape.normed_output = shape.normed_residual && input == INPUT_PAIRED;
     if (shape.normed_output) shape.fc_norm = random_below(r, 2) ? FC_NORM_ROW : FC_NORM_EACH;
     random_model_init(m, &shape, target->dtype, false, r);

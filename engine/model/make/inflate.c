@@ -200,6 +200,8 @@ static bool other_embedding(const Sources *s) {
 static bool check_eagle(const Sources *s, Error *e) {
     const Model *m = &s->adapter.models[0];
     const Shape own = m->shape, usual = adapter_shape(&s->adapter.kind, &s->small.shape);
+    if (s->adapter.kind.variant == ADAPTER_DFLASH)
+        return error_input(e, "'%s' guesses blocks (DFlash), and cannot be inflated", s->o->adapter);
     bool turns_same = own.rope.kind == ROPE_PLAIN && fabs(own.rope.theta - usual.rope.theta) < 1e-9;
     const char *what = s->adapter.draft_ids ? "a vocabulary of its own (d2t)"
                        : other_embedding(s) && m->shape.input == INPUT_PAIRED ? "an embedding of its own"

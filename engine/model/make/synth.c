@@ -358,8 +358,8 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
     if (!adapter_check(kind, target, dir, e)) return false;
     SynthPlan p = {.dtype = target->dtype, .seed = seed};
     Made made = made_in(dir, true, force);
-    plan_init(&p, (size_t)kind->heads * WEIGHTS);
-    for (int i = 0; i < kind->heads; i++) {
+    plan_init(&p, (size_t)adapter_parts(kind) * WEIGHTS);
+    for (int i = 0; i < adapter_parts(kind); i++) {
         adapter_weights(kind->variant, &shape, i, specs);
         // By far the most rows belong to the projection to the vocabulary.
         for (const WeightSpec *w = specs; w < specs + WEIGHTS; w++)

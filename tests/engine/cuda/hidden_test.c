@@ -34,7 +34,7 @@ static void open_world(World *w, const char *folder, AdapterVariant v) {
     Random r = test_random(411);
     Error e = {0};
     Shape shape = random_dense_shape(&r);
-    AdapterKind kind = {v, adapter_is_eagle(v) ? LAYERS : 1, 1, 0, {0}, 0, false};
+    AdapterKind kind = {.variant = v, .exit_layer = adapter_is_eagle(v) ? LAYERS : 1, .heads = 1};
     shape.layers = LAYERS;
     random_model_init(&w->model, &shape, DTYPE_BF16, false, &r);
     random_model_calm(&w->model, 1);

@@ -91,7 +91,8 @@ static const char *const METHODS[] = {[ADAPTER_KANGAROO] = "kangaroo:eta=0.1",
                                       [ADAPTER_MLP] = "kangaroo:eta=0.1",
                                       [ADAPTER_MEDUSA] = "medusa:nodes=12",
                                       [ADAPTER_EAGLE] = "eagle:total=9,depth=2,top=3",
-                                      [ADAPTER_EAGLE3] = "eagle3:total=9,depth=2,top=3"};
+                                      [ADAPTER_EAGLE3] = "eagle3:total=9,depth=2,top=3",
+                                      [ADAPTER_DFLASH] = "dflash"};
 
 // Guesses one below the other, which the card makes by itself, are those of one that waits for each.
 static void check_chain(World *w, Session *draft, const char *name, const char *tree) {
@@ -115,8 +116,13 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     Session s[ADAPTER_HEADS_MAX];
     Error e = {0};
     bool medusa = v == ADAPTER_MEDUSA;
-    AdapterKind kind = {
-        v, v >= ADAPTER_MEDUSA ? w->model.model.shape.layers : 1, medusa ? 2 : 1, 0, {0}, 0, false};
+    AdapterKind kind = {.variant = v,
+                        .exit_layer = v >= ADAPTER_MEDUSA ? w->model.model.shape.layers : 1,
+                        .heads = medusa ? 2 : 1,
+                        .layers = 2,
+                        .normed_heads = v == ADAPTER_DFLASH,
+                        .block = {5, true, MARKOV_GATED, 3, CONFIDENCE_TOKEN},
+                        .mask = 1};
     const char *dir = folder_path(folder, adapter_variant_name(v));
     if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, true, &e) ||
         !adapter_open(&a, &w->model.model, dir, &e))
@@ -172,7 +178,7 @@ static void check_all(Compute i, int cards, const char *folder, Random *r) {
     if (cards == 1) check_unlike(&w, i == COMPUTE_F32 ? 7 : -9, r);
     w.env.draft = NULL;
     for (int v = cards == 2 ? ADAPTER_MEDUSA : ADAPTER_KANGAROO;
-         v <= (i == COMPUTE_F16 ? ADAPTER_KANGAROO : ADAPTER_EAGLE3); v++)
+         v <= (i == COMPUTE_F16 ? ADAPTER_KANGAROO : ADAPTER_DFLASH); v++)
         check_variant(&w, (AdapterVariant)v, (int)i == v % 2, folder, r);
     world_close(&w);
     assert_int_equal(simt_live_bytes(), 0);

@@ -166,7 +166,9 @@ static void synthetic(void **state) {
         char dir[FOLDER_PATH_SIZE];
         RandomModel target;
         Shape shape = random_shape(&r);
-        AdapterKind kind = {round % 2 ? ADAPTER_EAGLE3 : ADAPTER_EAGLE, 0, 1, 0, {0}, 0, round % 4 == 3};
+        AdapterKind kind = {.variant = round % 2 ? ADAPTER_EAGLE3 : ADAPTER_EAGLE,
+                            .heads = 1,
+                            .normed_heads = round % 4 == 3};
         Adapter a;
         Error e = {0};
         shape.layers = test_between(&r, 1 + round % 2, 9);

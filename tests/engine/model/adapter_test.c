@@ -129,13 +129,10 @@ static void check_arithmetic(const Model *m, AdapterVariant v, Random *r) {
 static void check_variant(const RandomModel *target, AdapterVariant v, const char *folder, Random *r) {
     const Model *t = &target->model;
     bool medusa = v == ADAPTER_MEDUSA;
-    AdapterKind kind = {v,
-                        medusa ? t->shape.layers : test_between(r, 1, 2),
-                        medusa ? test_between(r, 1, 8) : 1,
-                        test_between(r, 0, 1) ? t->shape.kv_heads : 0,
-                        {0},
-                        0,
-                        false};
+    AdapterKind kind = {.variant = v,
+                        .exit_layer = medusa ? t->shape.layers : test_between(r, 1, 2),
+                        .heads = medusa ? test_between(r, 1, 8) : 1,
+                        .kv_heads = test_between(r, 0, 1) ? t->shape.kv_heads : 0};
     Adapter a;
     Error e = {0};
     const char *dir = folder_path(folder, adapter_variant_name(v));
@@ -178,8 +175,9 @@ static void sizes_of_the_paper(void **state) {
     s->width = 4096, s->mlp_width = 11008, s->vocab = 32000, s->head_dim = 128, s->heads = s->kv_heads = 32;
     for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++) {
         const char *dir = folder_path(*state, "size");
-        AdapterKind kind = {
-            (AdapterVariant)v, v == ADAPTER_MEDUSA ? 3 : 1, v == ADAPTER_MEDUSA ? 4 : 1, 0, {0}, 0, false};
+        AdapterKind kind = {.variant = (AdapterVariant)v,
+                            .exit_layer = v == ADAPTER_MEDUSA ? 3 : 1,
+                            .heads = v == ADAPTER_MEDUSA ? 4 : 1};
         Adapter a = {0};
         size_t bytes = 0;
         assert_int_equal(adapter_parameters(&a), 0);
@@ -229,7 +227,7 @@ static void wrong_directories(void **state) {
     };
     Random r = test_random(95);
     RandomModel target;
-    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}, 0, false};
+    AdapterKind kind = {.variant = ADAPTER_KANGAROO, .exit_layer = 1, .heads = 1};
     const char *dir = folder_path(*state, "a");
     make_target(&target, &r);
     expect(&target.model, dir, "cannot read");
@@ -252,9 +250,11 @@ static void wrong_kinds(void **state) {
     Error e = {0};
     const char *dir = folder_path(*state, "never");
     make_target(&target, &r);
-    assert_false(
-        adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MLP, 3, 1, 0, {0}, 0, false}, 0, false, &e));
-    assert_false(adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MEDUSA, 3, 9, 0, {0}, 0, false}, 0,
+    assert_false(adapter_synth(dir, &target.model,
+                               &(AdapterKind){.variant = ADAPTER_MLP, .exit_layer = 3, .heads = 1}, 0, false,
+                               &e));
+    assert_false(adapter_synth(dir, &target.model,
+                               &(AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = 3, .heads = 9}, 0,
                                false, &e));
     assert_int_equal(folder_count(*state), 0);
     random_model_release(&target);

@@ -76,7 +76,7 @@ static void adapters_too(void **state) {
     Model small, large;
     ModelWeights small_weights, large_weights;
     Adapter a;
-    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}, 0, false};
+    AdapterKind kind = {.variant = ADAPTER_KANGAROO, .exit_layer = 1, .heads = 1};
     Error e = {0};
     bool made;
     make_small(folder, "small", 1);

@@ -350,6 +350,8 @@ static void refuses(void **state) {
                   "eagle: DIR"},
         {"eagle3", "method 'eagle3': a draft of EAGLE-3 is needed: give one with --eagle3 DIR, in a config "
                    "eagle3: DIR"},
+        {"dflash", "method 'dflash': a draft of DFlash or DSpark is needed: give one with --dflash DIR, in a "
+                   "config dflash: DIR"},
     };
     NullAdapters adapters;
     Session target;
