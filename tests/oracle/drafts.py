@@ -99,6 +99,44 @@ def deepspec():
     write("deepspec", rows)
 
 
+# --- DeepSpec's DSpark, and its DFlash: the same class without a Markov head
+
+def dspark(part="dspark", rank=6):
+    sys.path.insert(0, f"{REPOS}/DeepSpec")
+    from deepspec.eval.base_evaluator import generate_decoding_sample
+    from deepspec.eval.dspark.evaluator import Qwen3DSparkEvaluator
+    from deepspec.modeling.dspark.qwen3.config import build_draft_config
+    from deepspec.modeling.dspark.qwen3.modeling import Qwen3DSparkModel
+    target = make_target(part, 6)
+    args = Arguments(num_draft_layers=2, target_layer_ids=[0, 2, 4], block_size=5, mask_token_id=VOCAB - 1, num_anchors=8,
+                     confidence_head_alpha=1.0 if rank else 0.0, confidence_head_with_markov=True, markov_rank=rank,
+                     markov_head_type="vanilla")
+    torch.manual_seed(9 + rank)
+    draft = round_weights(Qwen3DSparkModel(build_draft_config(target.config, args)), 1.5)
+    draft.initialize_embeddings_and_head(embed_tokens=target.model.embed_tokens, lm_head=target.lm_head)
+    draft = save(draft, f"{OUT}/{part}/draft")
+    theirs = Qwen3DSparkEvaluator.__new__(Qwen3DSparkEvaluator)
+    theirs.args = types.SimpleNamespace(temperature=0.0, confidence_threshold=0.0)
+    theirs.draft_model, theirs.target_model = draft, target
+    rows = []
+    for ids in prompts():
+        steps = []
+
+        def see(proposal, verification):
+            steps.append(proposal.verify_input_ids[0, 1:].tolist())
+        out = generate_decoding_sample(target_model=target, input_ids=torch.tensor([ids]), max_new_tokens=TOKENS,
+                                       max_proposal_tokens=5, temperature=0.0, stop_token_ids=None,
+                                       init_context=theirs._init_context, propose=theirs._propose, update=theirs._update,
+                                       post_verify=see)
+        rows.append(dict(prompt=ids, greedy=out.output_ids[0, len(ids):].tolist(), steps=steps))
+    write(part, rows)
+
+
+class Arguments(types.SimpleNamespace):
+    def __contains__(self, key):
+        return hasattr(self, key)
+
+
 # --- PARD
 
 def pard():
@@ -140,4 +178,4 @@ transformers.logging.set_verbosity_error()
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 for part in sys.argv[2:]:
-    dict(deepspec=deepspec, pard=pard)[part]()
+    dict(deepspec=deepspec, pard=pard, dspark=dspark, dflash=lambda: dspark("dflash", 0))[part]()
