@@ -38,6 +38,9 @@ static const char *const METHODS[] = {
     "medusa:nodes=9,top=3",
     "eagle:total=9,depth=2,top=2",
     "eagle3:tree=0;1;00;01;10;000",
+    "dflash",
+    "dflash:gamma=3,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
+    "dflash:tree=best,total=7,top=2",
     "rest:longest=4,shortest=1,draft=3,nodes=8,datastore=",
     "mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)",
     "mix:speculative(gamma=1,parallel=off)+kangaroo(gamma=1,eta=0)", // two that draw, at one place
@@ -52,8 +55,9 @@ static const char *const METHODS[] = {
     "speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3,parallel=off",
     "kangaroo:gamma=3,eta=0.3",
     "early-exit:exit_layer=1,gamma=3,eta=0.3",
+    "dflash:gamma=2,draft_temperature=2",
 };
-enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS, FIRST_BLOCK = METHOD_COUNT - 5 };
+enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS, FIRST_BLOCK = METHOD_COUNT - 6 };
 
 static Verification verification_of(int method) {
     return method < FIRST_BLOCK ? VERIFICATION_TOKEN : VERIFICATION_BLOCK;

@@ -19,6 +19,9 @@ static const char *const METHODS[] = {"autoregressive",
                                       "ouroboros:gamma=4,K=3,beta=3,window=4",
                                       "early-exit:gamma=4,eta=0.3",
                                       "eagle3:total=12,depth=3,top=3",
+                                      "dflash",
+                                      "dflash:adaptive=heuristic,draft_temperature=1",
+                                      "dflash:tree=best,total=9,top=3",
                                       "recycling:warm=off",
                                       "mix:prompt-lookup+early-exit(gamma=3)"};
 enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
