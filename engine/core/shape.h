@@ -115,8 +115,8 @@ static inline int shape_tokens(const Shape *s) { return s->tokens ? s->tokens : 
 static inline int shape_given_width(const Shape *s) {
     return s->input >= INPUT_PAIRED ? s->states * s->width : s->width;
 }
-static inline int shape_attention_width(const Shape *s) {
-    return s->input == INPUT_PAIRED ? 2 * s->width : s->width;
+static inline int shape_attention_width(const Shape *s, int layer) {
+    return s->input == INPUT_PAIRED && layer == 0 ? 2 * s->width : s->width;
 }
 // The width of fc's input; 0: none.
 static inline int shape_fc_width(const Shape *s) {

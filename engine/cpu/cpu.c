@@ -19,7 +19,7 @@ static bool take(Cpu *c, void *out, size_t count, size_t size) {
 
 // The widest input of a layer's norms and of fc, and of any product.
 static size_t widest_normed(const Shape *s) {
-    int w = shape_attention_width(s);
+    int w = shape_attention_width(s, 0);
     return (size_t)(w > shape_fc_width(s) ? w : shape_fc_width(s));
 }
 

@@ -46,12 +46,13 @@ static void load_embedding(const Work *k, int row, float *x) {
 static void norm_attention(const Work *k, int row, float *x) {
     const Model *m = k->c->model;
     const Shape *s = &m->shape;
-    if (s->input == INPUT_PAIRED) {
+    bool paired = s->input == INPUT_PAIRED && k->layer == 0;
+    if (paired) {
         load_embedding(k, row, x);
         k->c->ops->rmsnorm(x, &m->token_norm, s->norm_epsilon, s->width, x);
         x += s->width;
     }
-    if (!k->w[W_ATTENTION_NORM].data || s->normed_residual) cpu_copy_hidden(k, row, x);
+    if (!k->w[W_ATTENTION_NORM].data || (paired && s->normed_residual)) cpu_copy_hidden(k, row, x);
     else cpu_norm_layer(k, W_ATTENTION_NORM, cpu_hidden_row(k, row), x);
 }
 

@@ -32,16 +32,22 @@ static bool reads(const Matrix *m, Form form) { return m->rows > 0 && m->form ==
 
 static bool take_roles(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
-    const int columns[ROLES] = {
-        s->width,      shape_q_width(s),        s->mlp_width, shape_attention_width(s), shape_fc_width(s),
-        s->block.rank, s->experts.shared_width, s->width,     s->experts.width};
+    const int columns[ROLES] = {s->width,
+                                shape_q_width(s),
+                                s->mlp_width,
+                                shape_attention_width(s, 0),
+                                shape_fc_width(s),
+                                s->block.rank,
+                                s->experts.shared_width,
+                                s->width,
+                                s->experts.width};
     for (Form form = 0; form < FORMS; form++) {
         bool need[ROLES] = {[ROLE_NORMED] = reads(&c->head, form),
                             [ROLE_JOINED] = reads(&c->fc, form),
                             [ROLE_FOLLOWED] = reads(&c->markov, form)};
         for (int i = 0; i < s->layers; i++) {
             const GpuLayer *l = &c->layers[i];
-            need[attention_role(s)] |= reads(&l->qkv, form);
+            need[attention_role(s, i)] |= reads(&l->qkv, form);
             need[ROLE_NORMED] |= reads(&l->in, form);
             need[ROLE_MIXED] |= reads(&l->o, form);
             need[ROLE_GATED] |= reads(&l->down, form);

@@ -181,11 +181,13 @@ static bool prepare(Cuda *c, const Matrix *m, int kind, Role role, int rows, Err
 }
 
 bool fast_prepare(Cuda *c, int rows, int a, int b, Error *e) {
-    const Role reads[KINDS] = {attention_role(&c->model->shape), ROLE_MIXED, ROLE_NORMED, ROLE_GATED};
     if (a == 0 && !prepare(c, &c->fc, KINDS, ROLE_JOINED, rows, e)) return false;
-    for (int layer = a; layer < b; layer++)
+    for (int layer = a; layer < b; layer++) {
+        const Role reads[KINDS] = {attention_role(&c->model->shape, layer), ROLE_MIXED, ROLE_NORMED,
+                                   ROLE_GATED};
         for (int kind = 0; kind < KINDS; kind++)
             if (!prepare(c, matrix_of(&c->layers[layer], kind), kind, reads[kind], rows, e)) return false;
+    }
     return true;
 }
 

@@ -27,6 +27,6 @@ typedef enum {
     ROLE_SLOTS_GATED,
     ROLES
 } Role;
-static inline Role attention_role(const Shape *s) {
-    return s->input == INPUT_PAIRED ? ROLE_PAIRED : ROLE_NORMED;
+static inline Role attention_role(const Shape *s, int layer) {
+    return s->input == INPUT_PAIRED && layer == 0 ? ROLE_PAIRED : ROLE_NORMED;
 }

@@ -75,10 +75,10 @@ static void settle(const Work *w) {
 static void norm_attention(const Work *w, const GpuLayer *l, int layer) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
-    Activations to = to_role(c, attention_role(s), &l->qkv, layer, ROUNDED_ATTENTION_INPUT);
+    Activations to = to_role(c, attention_role(s, layer), &l->qkv, layer, ROUNDED_ATTENTION_INPUT);
     Norm hidden = norm_of(c, l->vector[GROUP_ATTENTION_NORM], l->vector[GROUP_ATTENTION_NORM_BIAS], to),
          token = norm_of(c, c->token_norm, NULL, to);
-    if (s->input == INPUT_PAIRED) {
+    if (s->input == INPUT_PAIRED && layer == 0) {
         token.hidden = c->tokens;
         norm_rows(w, &token);
         hidden.column = s->width;
@@ -158,12 +158,12 @@ static void *of_layer(void *area, size_t bytes, int layer) {
 }
 
 // A tile of the product does not hold whole heads, so the norms need the whole product first.
-static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
+static void norm_heads(const Work *w, const GpuLayer *l, int layer, const Put *put) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
     const float *weight = l->vector[GROUP_QK_NORM];
     int outputs = l->qkv.rows;
-    store_sums(w, &l->qkv, put->bias, attention_role(s), NULL);
+    store_sums(w, &l->qkv, put->bias, attention_role(s, layer), NULL);
     if (s->qk_norm != QK_NORM_ROWS) {
         bool own = s->qk_norm == QK_NORM_OWN;
         NormHeads n = {c->running, c->sums, weight, own, s->norm_epsilon, *put};
@@ -237,8 +237,8 @@ static void attend(const Work *w, int layer) {
     Norm as_is = norm_of(c, NULL, NULL, to_role(c, ROLE_NORMED, &l->qkv, layer, ROUNDED_ATTENTION_INPUT));
     if (w->context) norm_rows(w, &as_is);
     else norm_attention(w, l, layer);
-    if (l->vector[GROUP_QK_NORM]) norm_heads(w, l, &put);
-    else multiply(w, &l->qkv, attention_role(s), &put);
+    if (l->vector[GROUP_QK_NORM]) norm_heads(w, l, layer, &put);
+    else multiply(w, &l->qkv, attention_role(s, layer), &put);
     if (w->context) return;
     gpu_attention(&a, &w->sizes, c->stream);
     if (s->mlp_input != MLP_AFTER) norm_mlp(w, l, layer); // before attention's output is added

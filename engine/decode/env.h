@@ -26,6 +26,7 @@ typedef struct AdapterSet {
     int layer;         // the target's layer whose states they read; its layer count: the final normed states
     const Captures *captures; // of EAGLE-3's and DFlash's: the layers that it reads
     const int *draft_ids;     // (vocab of these): the target's id of each of its own; NULL: the same
+    const float *mask_states; // of P-EAGLE's: a mask's row; else, and on a device without weights, NULL
 } AdapterSet;
 
 enum { ADAPTER_SETS = 5 };

@@ -97,7 +97,7 @@ Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
 }
 
 // A weight's stored name without its ending, maybe written to `out`; NULL: the adapter lacks the weight.
-static const char *name_of(AdapterVariant v, const Shape *s, Weight w, char out[TENSOR_NAME]) {
+static const char *name_of(AdapterVariant v, const Shape *s, int part, Weight w, char out[TENSOR_NAME]) {
     static const char *const mlp[WEIGHTS] = {[W_MLP_NORM] = "input_layernorm",
                                              [W_GATE] = "linear.0",
                                              [W_DOWN] = "linear.1",
@@ -105,23 +105,26 @@ static const char *name_of(AdapterVariant v, const Shape *s, Weight w, char out[
                                              [W_HEAD] = "lm_head"};
     static const char *const medusa[WEIGHTS] = {
         [W_GATE] = "0.linear", [W_GATE_BIAS] = "0.linear", [W_HEAD] = "1"};
-    if (adapter_is_eagle(v)) return eagle_name(v, s, w, out);
+    if (v == ADAPTER_DFLASH) return block_name(s, part, w, out);
+    if (adapter_is_eagle(v)) return eagle_name(v, s, part, w, out);
     if (v == ADAPTER_MEDUSA) return medusa[w];
     if (v == ADAPTER_MLP || w == W_FINAL_NORM) return mlp[w];
     if (w == W_HEAD) return v == ADAPTER_WITH_HEAD ? mlp[w] : NULL;
     return weight_present(s, 0, w) ? WEIGHT_ROWS[w].name : NULL;
 }
 
-int adapter_parts(const AdapterKind *k) { return k->variant == ADAPTER_DFLASH ? k->layers : k->heads; }
+static bool has_layers(AdapterVariant v) { return v == ADAPTER_DFLASH || adapter_is_eagle(v); }
+
+int adapter_parts(const AdapterKind *k) { return has_layers(k->variant) && k->layers ? k->layers : k->heads; }
 
 void adapter_weights(AdapterVariant v, const Shape *s, int part, WeightSpec specs[WEIGHTS]) {
-    bool block = v == ADAPTER_DFLASH;
+    int layer = has_layers(v) ? part : 0;
     for (Weight w = 0; w < WEIGHTS; w++) {
         char own[TENSOR_NAME];
-        const char *name = block ? block_name(s, part, w, own) : name_of(v, s, w, own),
+        const char *name = name_of(v, s, part, w, own),
                    *ending = WEIGHT_ROWS[w].kind == WEIGHT_BIAS ? "bias" : "weight";
-        specs[w] = weight_sized(s, w);
-        if (block) specs[w].layer = part;
+        specs[w] = weight_sized(s, layer, w);
+        specs[w].layer = layer;
         if (!name) continue;
         if (v == ADAPTER_MEDUSA) snprintf(specs[w].name, TENSOR_NAME, "%d.%s.%s", part, name, ending);
         else snprintf(specs[w].name, TENSOR_NAME, "%.100s.%s", name, ending);
@@ -275,8 +278,8 @@ static void adapter_check_tensors(const Adapter *a, const Model *target) {
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
     for (int i = 0; i < adapter_parts(&a->kind); i++)
         for (Weight w = 0; w < WEIGHTS; w++) {
-            bool block = a->kind.variant == ADAPTER_DFLASH;
-            const Tensor *t = weight_tensor(&a->models[block ? 0 : i], block ? i : 0, 0, w);
+            bool layer = has_layers(a->kind.variant);
+            const Tensor *t = weight_tensor(&a->models[layer ? 0 : i], layer ? i : 0, 0, w);
             uintptr_t at = (uintptr_t)t->data;
             if (w == W_FC_NORM && a->models[0].shape.fc_norm == FC_NORM_EACH) continue;
             assert(!t->data || (at >= from && at + tensor_bytes(t) <= to) || t->data == target->head.data ||
@@ -304,6 +307,7 @@ bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
 
 void adapter_close(Adapter *a) {
     mem_free(a->draft_ids);
+    mem_free(a->mask_states);
     model_close(&a->weights);
     *a = (Adapter){.kind.variant = ADAPTER_KANGAROO};
 }

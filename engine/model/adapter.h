@@ -70,7 +70,8 @@ typedef struct AdapterKind {
     Captures captures; // eagle3's; none: as its authors choose them, or others in a shallow target
     int vocab;         // eagle3's, for fewer tokens than the target has; 0: the target's
     bool normed_heads; // eagle3's in the form of DeepSpec, and dflash's: heads of q and k are normed
-    int layers;        // dflash's, like the fields below
+    int layers;        // of DFlash's and EAGLE's; 0: one
+    // dflash's
     BlockDraft block;
     int mask; // the token of a place to be guessed
 } AdapterKind;
@@ -81,6 +82,7 @@ typedef struct Adapter {
     int64_t trained;                 // tokens of its training, by config.json; 0: unknown
     Captures captures;               // eagle3: the target's layers that it reads; else none
     int *draft_ids;                  // eagle3: (vocab of the draft): the target's ids; NULL: the same
+    float *mask_states;              // P-EAGLE: (states * width) of a mask's row; else NULL
     ModelWeights weights;            // of its models
 } Adapter;
 
@@ -129,6 +131,6 @@ bool eagle_is(const json_t *root); // whether a config.json is not ours, and may
 bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char *place, Error *e);
 void eagle_config(const AdapterKind *kind, const Shape *target, Text *out);
 // A weight's name without its ending, maybe written to `out`; NULL: such drafts lack it.
-const char *eagle_name(AdapterVariant v, const Shape *s, Weight w, char out[TENSOR_NAME]);
+const char *eagle_name(AdapterVariant v, const Shape *s, int layer, Weight w, char out[TENSOR_NAME]);
 bool eagle_has_hidden_norm(const Shard *shard);
 bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e);

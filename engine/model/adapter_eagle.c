@@ -1,10 +1,11 @@
-// EAGLE's drafts as their authors store them (EAGLE-1 and 2, HASS, EAGLE-3), and EAGLE-3 in the forms of
-// speculators and DeepSpec: config.json is that of a model of one layer, alone or inside another.
+// EAGLE's drafts as their authors store them (EAGLE-1 and 2, HASS, EAGLE-3), EAGLE-3 in the forms of
+// speculators and DeepSpec, and P-EAGLE: config.json is that of a model of one layer, alone or inside another.
 //
 //      authors        EAGLE-1: fc, layers.0.*, embed_tokens
 //                     EAGLE-3: fc, midlayer.*, norm, lm_head, d2t, t2d
 //      speculators    EAGLE-3 with layers.0.* for midlayer.*; input_norm or fc_norm.0, fc_norm.1, ..
 //      DeepSpec       EAGLE-3 with layers.0.*, where heads of q and k are normed, and an embedding
+//      P-EAGLE        speculators' EAGLE-3, maybe with plain layers.1.*, ..; mask_hidden: the states of a mask
 //
 // A file is EAGLE-3's if its config names a draft vocabulary or such an architecture, or if the layer has a
 // hidden_norm. Tensors show if heads are normed, too: the model_type of such files may be any. Tensors that
@@ -26,7 +27,7 @@ static const struct {
     int first;
 } LAYER_KEYS[] = {{IDS, 1}, {"target_layer_ids", 0}, {"aux_hidden_state_layer_ids", 1}};
 enum { LAYER_KEY_COUNT = sizeof LAYER_KEYS / sizeof *LAYER_KEYS };
-static const char MIDLAYER[] = "midlayer.", FIRST_LAYER[] = "layers.0.";
+static const char MIDLAYER[] = "midlayer.", FIRST_LAYER[] = "layers.0.", MASK[] = "mask_hidden";
 
 // --- config.json
 
@@ -52,11 +53,19 @@ static bool read_switch(const json_t *root, const char *key, bool *on, const cha
     return true;
 }
 
+static bool is_parallel(const json_t *root) {
+    const char *type = json_string_value(json_object_get(root, "speculators_model_type"));
+    return type && strcmp(type, "peagle") == 0;
+}
+
 static bool check_kind(const json_t *root, const char *place, Error *e) {
     const char *type = json_string_value(json_object_get(root, "speculators_model_type"));
-    return !field_present(root, "speculators_model_type") || (type && strcmp(type, "eagle3") == 0) ||
-           error_input(e, "'speculators_model_type' in '%s' must be \"eagle3\"; others are not supported",
-                       place);
+    return !field_present(root, "speculators_model_type") || is_parallel(root) ||
+           (type && strcmp(type, "eagle3") == 0) ||
+           error_input(
+               e,
+               "'speculators_model_type' in '%s' must be \"eagle3\" or \"peagle\"; others are not supported",
+               place);
 }
 
 static bool read_fc_norm(const json_t *root, FcNorm *out, const char *place, Error *e) {
@@ -139,7 +148,7 @@ static bool same_size(const char *key, int got, int want, const char *place, Err
 static bool check_layer(const json_t *root, const Shape *s, const Shape *target, const char *place,
                         Error *e) {
     int64_t read = target->width, layers = target->layers;
-    if (s->layers != 1)
+    if (s->layers != 1 && !is_parallel(root))
         return error_input(e,
                            "'num_hidden_layers' in '%s' is %d: an EAGLE draft has one layer, so this is "
                            "another kind of model",
@@ -152,6 +161,17 @@ static bool check_layer(const json_t *root, const Shape *s, const Shape *target,
            same_size("vocab_size", s->vocab, target->vocab, place, e);
 }
 
+// P-EAGLE's placeholder for a token to come, under either of its names.
+static bool read_mask(const json_t *root, Shape *s, const char *place, Error *e) {
+    static const char *const KEYS[] = {"mask_token_id", "ptd_token_id"};
+    int64_t mask = 0;
+    const char *key = KEYS[!field_present(root, KEYS[0])];
+    if (!is_parallel(root)) return true;
+    if (!field_int(root, key, 1, s->tokens - 1, &mask, place, e)) return false;
+    s->mask_token = (int)mask;
+    return true;
+}
+
 static bool finish_eagle3(const json_t *root, Adapter *a, Shape *s, const Shape *target, const char *place,
                           Error *e) {
     int64_t vocab = s->vocab;
@@ -160,7 +180,7 @@ static bool finish_eagle3(const json_t *root, Adapter *a, Shape *s, const Shape 
     if (!field_int_optional(root, "draft_vocab_size", 1, s->vocab, &vocab, place, e) ||
         !read_switch(root, "norm_before_residual", &s->normed_residual, place, e) ||
         !read_fc_norm(root, &s->fc_norm, place, e) ||
-        !read_switch(root, "norm_output", &s->normed_output, place, e) ||
+        !read_switch(root, "norm_output", &s->normed_output, place, e) || !read_mask(root, s, place, e) ||
         !read_layers(root, target->layers, &a->captures, place, e))
         return false;
     s->vocab = (int)vocab;
@@ -201,6 +221,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     a->kind.vocab = m.shape.vocab < target->shape.vocab ? m.shape.vocab : 0;
     a->kind.exit_layer = target->shape.layers;
     a->kind.heads = 1;
+    a->kind.layers = m.shape.layers;
     a->kind.normed_heads = m.shape.qk_norm == QK_NORM_HEADS;
     a->models[0] = (Model){.shape = m.shape, .dtype = target->dtype, .bos = -1};
     snprintf(a->models[0].architecture, sizeof a->models[0].architecture, "%s",
@@ -238,12 +259,16 @@ void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
 
 // --- tensors
 
-const char *eagle_name(AdapterVariant v, const Shape *s, Weight w, char out[TENSOR_NAME]) {
+const char *eagle_name(AdapterVariant v, const Shape *s, int part, Weight w, char out[TENSOR_NAME]) {
     bool third = v == ADAPTER_EAGLE3;
     static const char *const whole[WEIGHTS] = {
         [W_FINAL_NORM] = "norm", [W_HEAD] = "lm_head",       [W_FC] = "fc",
         [W_FC_BIAS] = "fc",      [W_FC_NORM] = "input_norm", [W_EMBEDDING] = "embed_tokens"};
     if (!weight_present(s, 0, w) || (third ? w == W_EMBEDDING : w == W_HEAD)) return NULL;
+    if (part > 0) {
+        snprintf(out, TENSOR_NAME, "layers.%d.%s", part, WEIGHT_ROWS[w].name);
+        return w < LAYER_WEIGHTS ? out : NULL;
+    }
     if (whole[w]) return whole[w];
     const char *layer = third && s->qk_norm == QK_NORM_NONE ? MIDLAYER : FIRST_LAYER;
     const char *name = w == W_TOKEN_NORM                ? "input_layernorm"
@@ -259,8 +284,8 @@ bool eagle_has_hidden_norm(const Shard *shard) {
     return has(shard, "midlayer.hidden_norm.weight") || has(shard, "layers.0.hidden_norm.weight");
 }
 
-// The names of this file: others' layer is layers.0, a norm of each state is a tensor of its own, and any
-// file may hold its own embedding.
+// The names of this file's first layer: others' is layers.0, a norm of each state is a tensor of its own, and
+// any file may hold its own embedding.
 static void name_weights(const Adapter *a, const Shard *shard, WeightSpec specs[WEIGHTS]) {
     const Shape *s = &a->models[0].shape;
     bool usual = s->qk_norm == QK_NORM_NONE, middle = has(shard, "midlayer.hidden_norm.weight");
@@ -291,13 +316,14 @@ static bool is_named(const WeightSpec *s, const char *name) {
     return named;
 }
 
-// Every tensor is a weight, or one of the two maps between vocabularies.
-static bool check_used(const WeightSpec specs[WEIGHTS], const Shard *shard, const char *dir, Error *e) {
+// Every tensor is a weight, one of the two maps between vocabularies, or a mask's states.
+static bool check_used(const WeightSpec *specs, const Shape *s, const Shard *shard, const char *dir,
+                       Error *e) {
     for (size_t i = 0; i < shard->header.count; i++) {
         const char *name = shard->header.tensors[i].name;
-        bool used =
-            strcmp(name, "d2t") == 0 || strcmp(name, "t2d") == 0 || text_ends(name, "rotary_emb.inv_freq");
-        for (Weight w = 0; w < WEIGHTS && !used; w++) used = is_named(&specs[w], name);
+        bool used = strcmp(name, "d2t") == 0 || strcmp(name, "t2d") == 0 ||
+                    text_ends(name, "rotary_emb.inv_freq") || (s->mask_token && strcmp(name, MASK) == 0);
+        for (int k = 0; k < s->layers * (int)WEIGHTS && !used; k++) used = is_named(&specs[k], name);
         if (!used)
             return error_input(e,
                                "tensor '%s' in '%s/%s' doesn't belong to such a draft, which would leave it "
@@ -368,9 +394,29 @@ bool adapter_read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e
     return ok;
 }
 
+// The states of a mask, (1, 1, fc's input).
+static bool read_mask_states(Adapter *a, const Shard *shard, const char *dir, Error *e) {
+    const Shape *s = &a->models[0].shape;
+    const StoredTensor *t = safetensors_find(&shard->header, MASK);
+    int columns = shape_fc_width(s);
+    Dtype dtype;
+    if (!s->mask_token) return true;
+    if (!t) return error_input(e, "'%s/%s' has no tensor '%s', a mask's states", dir, shard->name, MASK);
+    bool fits = t->rank > 0 && t->dims[t->rank - 1] == columns && safetensors_dtype(t, &dtype);
+    for (int i = 0; fits && i < t->rank - 1; i++) fits = t->dims[i] == 1;
+    if (!fits)
+        return error_input(e, "tensor '%s' in '%s/%s' must be numbers of shape (1, 1, %d)", MASK, dir,
+                           shard->name, columns);
+    a->mask_states = mem_new((size_t)columns, sizeof *a->mask_states);
+    for (int i = 0; i < columns; i++)
+        a->mask_states[i] = dtype_load(dtype, shard->data + t->begin, (size_t)i);
+    return true;
+}
+
 bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e) {
     Model *m = &a->models[0];
-    WeightSpec specs[WEIGHTS];
+    int layers = m->shape.layers;
+    WeightSpec *specs = mem_new((size_t)layers * WEIGHTS, sizeof *specs);
     bool normed =
         has(shard, "midlayer.self_attn.q_norm.weight") || has(shard, "layers.0.self_attn.q_norm.weight");
     a->kind.normed_heads = normed;
@@ -379,7 +425,11 @@ bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char 
     m->head = target->head;
     m->embedding = target->embedding;
     name_weights(a, shard, specs);
-    for (Weight w = 0; w < WEIGHTS; w++)
-        if (!weight_bind(m, &a->weights, &specs[w], shard, dir, e)) return false;
-    return check_used(specs, shard, dir, e) && adapter_read_maps(a, shard, dir, e);
+    for (int i = 1; i < layers; i++) adapter_weights(a->kind.variant, &m->shape, i, specs + i * WEIGHTS);
+    bool ok = true;
+    for (int i = 0; ok && i < layers * (int)WEIGHTS; i++)
+        ok = weight_bind(m, &a->weights, &specs[i], shard, dir, e);
+    ok = ok && check_used(specs, &m->shape, shard, dir, e);
+    mem_free(specs);
+    return ok && read_mask_states(a, shard, dir, e) && adapter_read_maps(a, shard, dir, e);
 }

@@ -82,7 +82,7 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
                      .gguf = "token_embd"},
 };
 
-int axis_size(const Shape *s, AxisName axis) {
+int axis_size(const Shape *s, int layer, AxisName axis) {
     const int sizes[AXES] = {[AXIS_ONE] = 1,
                              [AXIS_RESIDUAL] = s->width,
                              [AXIS_MLP] = s->mlp_width,
@@ -92,7 +92,7 @@ int axis_size(const Shape *s, AxisName axis) {
                              [AXIS_VOCABULARY] = s->vocab,
                              [AXIS_TOKENS] = shape_tokens(s),
                              [AXIS_POSITIONS] = s->context,
-                             [AXIS_ATTENTION] = shape_attention_width(s),
+                             [AXIS_ATTENTION] = shape_attention_width(s, layer),
                              [AXIS_FC] = shape_fc_width(s),
                              [AXIS_RANK] = s->block.rank,
                              [AXIS_GATE] = block_gate_width(&s->block, s->width),
@@ -177,12 +177,12 @@ Weight weight_optional(const Shape *s) {
 
 // --- names and sizes
 
-WeightSpec weight_sized(const Shape *s, Weight w) {
+WeightSpec weight_sized(const Shape *s, int layer, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
-    int rows = axis_size(s, row->rows);
+    int rows = axis_size(s, layer, row->rows);
     return (WeightSpec){.which = w,
                         .rows = rows,
-                        .columns = axis_size(s, row->columns),
+                        .columns = axis_size(s, layer, row->columns),
                         .stored_rows = rows,
                         .vector = row->kind != WEIGHT_MATRIX};
 }
@@ -193,7 +193,7 @@ static void fuse(WeightSpec *spec, const Shape *s) {
     for (Weight w = 0; w < MODEL_WEIGHTS; w++) {
         if (WEIGHT_ROWS[w].group != WEIGHT_ROWS[spec->which].group) continue;
         if (w == spec->which) spec->first_row = spec->stored_rows;
-        spec->stored_rows += axis_size(s, WEIGHT_ROWS[w].rows);
+        spec->stored_rows += axis_size(s, 0, WEIGHT_ROWS[w].rows);
     }
     assert(spec->first_row + spec->rows <= spec->stored_rows);
 }
@@ -267,7 +267,7 @@ void weight_of_head(const WeightSpec *s, int head, char out[TENSOR_NAME]) {
 static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
     const Architecture *a = architecture_find(m->architecture);
-    WeightSpec s = weight_sized(&m->shape, w);
+    WeightSpec s = weight_sized(&m->shape, layer < 0 ? 0 : layer, w);
     const char *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
     unsigned groups = m->gguf.is ? m->gguf.fused : a ? a->fused : 0;
     bool in_group = row->fused && groups >> row->group & 1, fused = in_group && !m->unfused;
@@ -360,7 +360,7 @@ static size_t parameters(const Shape *s, int layer, Weight from, Weight to) {
     for (Weight w = from; w < to; w++) {
         const WeightRow *row = &WEIGHT_ROWS[w];
         if (weight_present(s, layer, w))
-            sum += (size_t)axis_size(s, row->rows) * (size_t)axis_size(s, row->columns);
+            sum += (size_t)axis_size(s, layer, row->rows) * (size_t)axis_size(s, layer, row->columns);
     }
     return sum;
 }

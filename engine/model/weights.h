@@ -34,7 +34,7 @@ typedef enum {
     AXES
 } AxisName;
 
-int axis_size(const Shape *s, AxisName axis);
+int axis_size(const Shape *s, int layer, AxisName axis);
 
 typedef enum { WEIGHT_MATRIX, WEIGHT_NORM, WEIGHT_BIAS } WeightKind; // the last two are vectors
 
@@ -93,8 +93,8 @@ typedef struct WeightSpec {
     StoredForm form;
 } WeightSpec;
 
-// The sizes of a weight of layer 0 that has a tensor of its own, without a name.
-WeightSpec weight_sized(const Shape *s, Weight w);
+// The sizes of a weight of this layer that has a tensor of its own, without a name.
+WeightSpec weight_sized(const Shape *s, int layer, Weight w);
 
 // All weights of a model in the order of its files: embedding, layers, final norm, head.
 int weights_count(const Model *m);

@@ -77,7 +77,7 @@ static Linear matrix_linear(const Network *n, int layer, LayerMatrix m) {
     const Shape *s = &n->shape;
     int q = shape_q_width(s), mlp = s->mlp_width,
         both = layer_has(&n->parameters.layers[layer], W_UP) ? 2 * mlp : mlp;
-    const int inputs[] = {shape_attention_width(s), q, s->width, mlp, shape_fc_width(s)};
+    const int inputs[] = {shape_attention_width(s, 0), q, s->width, mlp, shape_fc_width(s)};
     const int outputs[] = {q + 2 * shape_kv_width(s), s->width, both, s->width, s->width};
     return (Linear){.kernels = n->kernels,
                     .inputs = inputs[m],

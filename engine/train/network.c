@@ -17,7 +17,7 @@ static bool take_trace(Network *n, LayerTrace *t) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, mlp = (size_t)s->mlp_width;
     return take(n, &t->in, rows, width) &&
-           take(n, &t->normed, rows, (size_t)shape_attention_width(&n->shape)) &&
+           take(n, &t->normed, rows, (size_t)shape_attention_width(&n->shape, 0)) &&
            take(n, &t->inverse, rows, 1) && take(n, &t->qkv, rows, (size_t)pass_qkv_width(s)) &&
            (!s->qk_norm || take(n, &t->heads, rows, (size_t)pass_heads_width(s))) &&
            take(n, &t->mixed, rows, (size_t)shape_q_width(s)) && take(n, &t->middle, rows, width) &&
@@ -43,7 +43,7 @@ static bool take_forward(Network *n, Forward *f) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width;
     return take(n, &f->out, rows, width) && take(n, &f->out_inverse, rows, 1) &&
-           take(n, &f->normed_slope, rows, (size_t)shape_attention_width(&n->shape)) &&
+           take(n, &f->normed_slope, rows, (size_t)shape_attention_width(&n->shape, 0)) &&
            take(n, &f->qkv_slope, rows, (size_t)pass_qkv_width(&n->shape)) &&
            (s->input != INPUT_FUSED || take(n, &f->join, rows, 2 * width)) &&
            (s->input != INPUT_PAIRED || take(n, &f->embedding_inverse, rows, 1));

@@ -192,9 +192,12 @@ MethodEnv models_env_of(Models *m, int sequence, const Sampling *sampling, uint6
                      .progress = m->progress};
     for (int i = 0; i < ADAPTER_ROLES; i++) {
         AdapterEngine *a = &m->adapters[i];
-        env.adapters[i] =
-            (AdapterSet){engine_adapter_sessions(a, sequence), a->count, a->adapter.kind.exit_layer,
-                         &a->adapter.captures, a->adapter.draft_ids};
+        env.adapters[i] = (AdapterSet){engine_adapter_sessions(a, sequence),
+                                       a->count,
+                                       a->adapter.kind.exit_layer,
+                                       &a->adapter.captures,
+                                       a->adapter.draft_ids,
+                                       a->adapter.mask_states};
     }
     return env;
 }

@@ -146,7 +146,7 @@ static void all_drafts(void **state) {
             count++;
         }
     closedir(d);
-    assert_true(count >= 9);
+    assert_true(count >= 10);
     model_close(&target_weights);
 }
 

@@ -51,7 +51,12 @@ CASES = {
                                                                       fc_norm=True, norm_output=True,
                                                                       eagle_aux_hidden_state_layer_ids=[1, 1]),
                        "F16", "layers.0", False, True),
+    "peagle": (3, dict(num_hidden_layers=3, head_dim=12), dict(speculators_model_type="peagle", draft_vocab_size=50,
+                                                               mask_token_id=7, norm_before_residual=True,
+                                                               eagle_aux_hidden_state_layer_ids=[1, 1, 1]),
+               "BF16", "layers.0", True, True),
 }
+MASKS = 3  # given rows at the end that are masks, where there are any
 
 
 # --- files
@@ -99,10 +104,12 @@ class Draft:
         self.embedding = weights.get("embed_tokens.weight", target["model.embed_tokens.weight"])
         self.head = weights.get("lm_head.weight", target["lm_head.weight"])
         self.size = shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
-        self.keys, self.values, self.outputs = [], [], []
+        self.count, self.at = shape["num_hidden_layers"], 0  # the layer that runs
+        self.keys, self.values, self.outputs = [[] for _ in range(self.count)], [[] for _ in range(self.count)], []
 
     def weight(self, name, kind="weight"):
-        return self.w.get(f"{self.layer}.{name}.{kind}")
+        layer = f"layers.{self.at}" if self.at else self.layer
+        return self.w.get(f"{layer}.{name}.{kind}")
 
     def project(self, name, x):
         bias = self.weight(name, "bias")
@@ -116,12 +123,13 @@ class Draft:
         heads, groups, size = self.s["num_attention_heads"], self.s["num_key_value_heads"], self.size
         theta = self.s.get("rope_theta", 10000.0)
         q = turn(self.normed("q", self.project("self_attn.q_proj", x).reshape(heads, size)), position, theta)
-        self.keys.append(turn(self.normed("k", self.project("self_attn.k_proj", x).reshape(groups, size)), position, theta))
-        self.values.append(self.project("self_attn.v_proj", x).reshape(groups, size))
+        keys, values = self.keys[self.at], self.values[self.at]
+        keys.append(turn(self.normed("k", self.project("self_attn.k_proj", x).reshape(groups, size)), position, theta))
+        values.append(self.project("self_attn.v_proj", x).reshape(groups, size))
         out = []
         for h in range(heads):
             g = h // (heads // groups)
-            k, v = torch.stack([self.keys[i][g] for i in seen]), torch.stack([self.values[i][g] for i in seen])
+            k, v = torch.stack([keys[i][g] for i in seen]), torch.stack([values[i][g] for i in seen])
             out.append(torch.softmax(k @ q[h] / math.sqrt(size), 0) @ v)
         return self.weight("self_attn.o_proj") @ torch.cat(out)
 
@@ -132,7 +140,7 @@ class Draft:
     def row(self, token, state, given, position, seen):
         """Adds a row, which sees the earlier rows `seen` and itself; returns its logits."""
         epsilon, e = self.s["rms_norm_eps"], self.embedding[token]
-        seen = seen + [len(self.keys)]
+        seen = seen + [len(self.outputs)]
         if self.version == 1:
             x = self.w["fc.weight"] @ torch.cat([e, state]) + self.w.get("fc.bias", 0)
             x = x + self.attend(x, position, seen)
@@ -147,6 +155,10 @@ class Draft:
             pair = torch.cat([norm(e, self.weight("input_layernorm"), epsilon), normed])
             x = (normed if self.root.get("norm_before_residual") else h) + self.attend(pair, position, seen)
         x = x + self.mlp(norm(x, self.weight("post_attention_layernorm"), epsilon))
+        for self.at in range(1, self.count):  # plain layers
+            x = x + self.attend(norm(x, self.weight("input_layernorm"), epsilon), position, seen)
+            x = x + self.mlp(norm(x, self.weight("post_attention_layernorm"), epsilon))
+        self.at = 0
         out = x if self.version == 1 else norm(x, self.w["norm.weight"], epsilon)
         self.outputs.append(out if self.root.get("norm_output") else x)
         return self.head @ out
@@ -170,6 +182,11 @@ def random_weights(version, s, states, layer, embedding, dtype):
     if version == 3:
         shapes |= {f"{layer}.hidden_norm.weight": (d,), f"{layer}.input_layernorm.weight": (d,), "norm.weight": (d,),
                    "lm_head.weight": (s["draft_vocab"], d)}
+    for i in range(1, s["num_hidden_layers"]):
+        shapes |= {f"layers.{i}.{n[len(layer) + 1:]}": (x[0], d) if n[-13:-7] in ("q_proj", "k_proj", "v_proj") else x
+                   for n, x in list(shapes.items()) if n.startswith(layer) and "hidden_norm" not in n}
+    if s.get("mask_token_id"):
+        shapes["mask_hidden"] = (1, 1, states * d)
     if s.get("norm_before_fc"):
         shapes["input_norm.weight"] = (states * d,)
     if s.get("fc_norm"):
@@ -182,7 +199,7 @@ def random_weights(version, s, states, layer, embedding, dtype):
     for name, shape in shapes.items():
         x = torch.randn(shape)
         is_norm = "norm" in name
-        spread = 0.2 if len(shape) == 1 else 1 / math.sqrt(shape[1]) if name != "embed_tokens.weight" else 1
+        spread = 1 if name == "mask_hidden" else 0.2 if len(shape) == 1 else 1 / math.sqrt(shape[1]) if name != "embed_tokens.weight" else 1
         out[name] = (x * spread + (1 if is_norm else 0)).to(DTYPES[dtype][0])
     return out
 
@@ -207,6 +224,9 @@ def write(name, version, changes, root, dtype, layer, embedding, mapped):
     draft = Draft(version, shape, weights, layer, target, root)
     rows = torch.randn(GIVEN, states * shape["hidden_size"])
     tokens = torch.randint(0, shape["vocab_size"], (GIVEN + len(TREE),)).tolist()
+    if "mask_hidden" in weights:
+        rows[-MASKS:] = weights["mask_hidden"].flatten()
+        tokens[GIVEN - MASKS:GIVEN] = [root["mask_token_id"]] * MASKS
     logits, path = [], {-1: list(range(GIVEN))}
     for i in range(GIVEN):
         logits.append(draft.row(tokens[i], rows[i], True, i, list(range(i))))

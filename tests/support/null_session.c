@@ -44,7 +44,7 @@ void null_adapters_close(NullAdapters *a) {
 
 void null_adapters_give(NullAdapters *a, MethodEnv *env) {
     for (int i = 0; i < ADAPTER_SETS; i++)
-        env->adapters[i] = (AdapterSet){&a->sessions[i], 1, i ? NULL_LAYERS : 1, &a->captures, NULL};
+        env->adapters[i] = (AdapterSet){&a->sessions[i], 1, i ? NULL_LAYERS : 1, &a->captures, NULL, NULL};
 }
 
 static int step(Session *s, int token, float *logits) {

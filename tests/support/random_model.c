@@ -127,7 +127,7 @@ static Tensor tensor(RandomModel *m, int rows, int columns, Dtype dtype, float c
 // Drawn so that activations keep their size: norms around 1, biases around 0. The head is larger, for clear
 // favourites.
 static Tensor draw(RandomModel *m, int layer, Weight w, Dtype dtype, bool mixed, Random *r) {
-    WeightSpec x = weight_sized(&m->model.shape, w);
+    WeightSpec x = weight_sized(&m->model.shape, layer < 0 ? 0 : layer, w);
     float spread = w == W_HEAD ? 3 : w == W_EMBEDDING ? sqrtf((float)x.columns) : 1.5f;
     bool norm = WEIGHT_ROWS[w].kind == WEIGHT_NORM;
     if (!weight_present(&m->model.shape, layer, w)) return (Tensor){.data = NULL};

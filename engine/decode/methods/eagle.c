@@ -12,6 +12,13 @@
 // scores go to the earlier guess, so a parent is never left out. Otherwise a fixed tree of ranks (EAGLE-1).
 // Guesses are one-hots, also when sampling.
 //
+// parallel (P-EAGLE): a draft that was trained for it guesses all levels in one forward. Rows of its mask, whose
+// token and states stand for those to come, follow the last given row, and the level of a guess reads the row as
+// far behind it; so the guesses of a level have the same children.
+//
+//      draft's rows     t1   t2   m    m           level 1 reads t2's row, level 2 the first mask's, ..
+//                       f0   f1   s    s
+//
 // Invariants between steps (eagle_check): the draft's cache and the pending rows together are one row for
 // each token of the sequence except the first, or the draft rests until the next prompt; a guess comes after
 // its parent.
@@ -27,9 +34,13 @@
 
 enum { NO_TOKEN = -1, MOST_DEPTH = 30, MOST_TOP = 32, ROOT = -1 };
 
+typedef enum { PARALLEL_AUTO, PARALLEL_ON, PARALLEL_OFF } Parallel;
+static const char *const PARALLELS[] = {"auto", "on", "off", NULL};
+
 typedef struct EagleParams {
     int total, depth, top;
     char tree[ARG_TEXT_SIZE];
+    int parallel;
 } EagleParams;
 
 #define AT(name) offsetof(EagleParams, name)
@@ -41,6 +52,8 @@ static const Arg PARAMS[] = {
      .help = "guesses run per level, and made below each (dynamic)"},
     {"tree", ARG_TEXT, AT(tree), .fallback = "dynamic",
      .help = "dynamic; else static (EAGLE-1's) or another of " RANK_TREE_HELP},
+    {"parallel", ARG_CHOICE, AT(parallel), .fallback = "auto", .choices = PARALLELS, .added = true,
+     .help = "one forward for all levels (P-EAGLE); auto: if the draft's config has a mask"},
 };
 
 static const char *const SOURCES[] = {"draft"};
@@ -67,6 +80,8 @@ typedef struct Eagle {
     int *frontier;                  // (most_frontier): guesses that run together
     int *nodes, *ids;               // of the frontier (most_frontier), (most_frontier, k)
     float *log_p;                   // (most_frontier, k)
+    int masks;                      // of a step, if it's parallel; else 0
+    float *mask_rows;               // (masks, given width)
     HiddenRows states;              // rows that the draft lacks
     int tokens[TREE_MAX_NODES + 1]; // and their tokens
     int pending, capacity;          // of both
@@ -87,6 +102,7 @@ static void eagle_close(void *self) {
     mem_free(g->nodes);
     mem_free(g->ids);
     mem_free(g->log_p);
+    mem_free(g->mask_rows);
     mem_free(g);
 }
 
@@ -109,6 +125,21 @@ static bool choose_tree(Eagle *g, Error *e) {
     return true;
 }
 
+// A mask for each level but the first. A device without weights has no states of it: any will do.
+static bool choose_masks(Eagle *g, const float *states, Error *e) {
+    const Shape *s = &g->draft->shape;
+    size_t width = (size_t)shape_given_width(s);
+    if (g->p.parallel == PARALLEL_ON && !s->mask_token)
+        return error_input(
+            e, "parallel=on needs a draft with a mask: P-EAGLE's, whose config has a 'mask_token_id'");
+    if (g->p.parallel == PARALLEL_OFF || !s->mask_token) return true;
+    g->masks = g->dynamic ? g->p.depth : rank_tree_levels(&g->fixed) - 1;
+    g->mask_rows = mem_new((size_t)g->masks * width + 1, sizeof *g->mask_rows);
+    for (int i = 0; states && i < g->masks; i++)
+        memcpy(g->mask_rows + (size_t)i * width, states, width * sizeof *states);
+    return true;
+}
+
 static void take_memory(Eagle *g) {
     size_t pool = (size_t)g->pool_capacity, most = (size_t)g->most_frontier, k = (size_t)g->k;
     g->pool = mem_new(pool, sizeof *g->pool);
@@ -128,7 +159,7 @@ static void *eagle_open(const MethodEnv *env, const void *values, Error *e) {
     g->sources = (Sources){.names = SOURCES, .source_count = 1};
     if (g->draft->shape.input == INPUT_PAIRED) g->captures = *env->adapter->captures;
     rank_tree_init(&g->fixed);
-    if (!choose_tree(g, e)) {
+    if (!choose_tree(g, e) || !choose_masks(g, env->adapter->mask_states, e)) {
         eagle_close(g);
         return NULL;
     }
@@ -178,13 +209,25 @@ static bool eagle_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-// Whether a device makes the guesses, one below the other, without the host in between.
-static bool grows_chain(const Eagle *g) {
-    return (g->dynamic ? g->k : rank_tree_width(&g->fixed)) == 1 && session_chains(g->draft);
+// Adds as many masks as there's room for behind the pending rows.
+static bool add_masks(Eagle *g, int end, Error *e) {
+    Session *s = g->draft;
+    int first = end + 1, room = tree_room(&s->tree), count = g->masks < room ? g->masks : room;
+    for (int i = 0; i < count; i++) {
+        int node = tree_probe(&s->tree, end + i, s->shape.mask_token, false);
+        if (node == TREE_NONE) count = i; // there are no positions left
+        assert(node == TREE_NONE || node == first + i);
+    }
+    return !count || session_set_hidden(s, first, count, g->mask_rows, e);
 }
 
-// Runs the pending rows, or leaves them to the chain, in a new step of the draft. *end: the last one's node,
-// or TREE_NONE: it rests.
+// Whether a device makes the guesses, one below the other, without the host in between.
+static bool grows_chain(const Eagle *g) {
+    return (g->dynamic ? g->k : rank_tree_width(&g->fixed)) == 1 && !g->masks && session_chains(g->draft);
+}
+
+// Runs the pending rows, or leaves them to the chain, in a new step of the draft, and masks behind them. *end:
+// the last pending one's node, or TREE_NONE: it rests.
 static bool catch_up(Eagle *g, int *end, Error *e) {
     Session *s = g->draft;
     *end = TREE_NONE;
@@ -199,7 +242,7 @@ static bool catch_up(Eagle *g, int *end, Error *e) {
     assert(*end == g->pending - 1);
     for (int i = 0; i < g->pending; i++)
         if (!hidden_give(&g->states, i, s, i, e)) return false;
-    return chain || session_run(s, s->shape.layers, e);
+    return chain || (add_masks(g, *end, e) && session_run(s, s->shape.layers, e));
 }
 
 // --- guesses
@@ -213,16 +256,27 @@ static Guess *add_guess(Eagle *g, int parent, int token, float score) {
 
 static int target_id(const Eagle *g, int id) { return g->draft_ids ? g->draft_ids[id] : id; }
 
-// Reads the likeliest ids below the frontier; ROOT is alone, at the node `end`.
-static bool read_frontier(Eagle *g, int count, int end, Error *e) {
+// Reads the likeliest ids below the frontier of a level; ROOT is alone, at the node `end`.
+static bool read_frontier(Eagle *g, int level, int count, int end, Error *e) {
+    size_t k = (size_t)g->k;
+    if (g->masks) {
+        if (!session_likeliest(g->draft, &(int){end + level}, 1, g->k, g->ids, g->log_p, e)) return false;
+        for (size_t i = 1; i < (size_t)count; i++) {
+            memcpy(g->ids + i * k, g->ids, k * sizeof *g->ids);
+            memcpy(g->log_p + i * k, g->log_p, k * sizeof *g->log_p);
+        }
+        return true;
+    }
     for (int i = 0; i < count; i++) g->nodes[i] = g->frontier[i] == ROOT ? end : g->pool[g->frontier[i]].node;
     return session_likeliest(g->draft, g->nodes, count, g->k, g->ids, g->log_p, e);
 }
 
-// Runs a level of guesses, below nodes that were run; *ran is false if they don't all fit into the draft.
-static bool run_frontier(Eagle *g, int count, int end, bool *ran, Error *e) {
+// Runs a level of guesses, below nodes that were run; *ran is false if they don't all fit into the draft. In
+// parallel the row of the next level has been run.
+static bool run_frontier(Eagle *g, int level, int count, int end, bool *ran, Error *e) {
     Session *s = g->draft;
-    *ran = count > 0 && tree_room(&s->tree) >= count;
+    *ran = count > 0 && (g->masks ? end + level < s->tree.count : tree_room(&s->tree) >= count);
+    if (g->masks) return true;
     for (int i = 0; *ran && i < count; i++) {
         Guess *x = &g->pool[g->frontier[i]];
         x->node = tree_probe(&s->tree, x->parent == ROOT ? end : g->pool[x->parent].node, x->token, false);
@@ -253,7 +307,7 @@ static bool grow_dynamic(Eagle *g, int end, Error *e) {
     g->frontier[0] = ROOT;
     for (int level = 0; ran; level++) {
         int first = g->pool_count;
-        if (!read_frontier(g, count, end, e)) return false;
+        if (!read_frontier(g, level, count, end, e)) return false;
         for (int i = 0; i < count * g->k; i++) {
             int parent = g->frontier[i / g->k];
             float score = parent == ROOT ? 0 : g->pool[parent].score;
@@ -262,7 +316,7 @@ static bool grow_dynamic(Eagle *g, int end, Error *e) {
         if (level == g->p.depth) break;
         count = sort_guesses(g, first, g->k);
         for (int i = 0; i < count; i++) g->frontier[i] = (int)(g->order[i] - g->pool);
-        if (!run_frontier(g, count, end, &ran, e)) return false;
+        if (!run_frontier(g, level + 1, count, end, &ran, e)) return false;
     }
     int chosen = sort_guesses(g, 0, g->p.total - 1);
     for (int i = 0; i < chosen; i++) g->order[i]->chosen = true;
@@ -297,10 +351,10 @@ static bool grow_fixed(Eagle *g, int end, Error *e) {
     bool ran = true;
     for (int i = 0; i < g->fixed.count; i++) add_guess(g, g->fixed.nodes[i].parent, NO_TOKEN, 0);
     g->frontier[0] = ROOT;
-    while (ran) {
-        if (!read_frontier(g, count, end, e)) return false;
+    for (int level = 0; ran; level++) {
+        if (!read_frontier(g, level, count, end, e)) return false;
         count = name_children(g, count);
-        if (!run_frontier(g, count, end, &ran, e)) return false;
+        if (!run_frontier(g, level + 1, count, end, &ran, e)) return false;
     }
     return true;
 }
@@ -380,6 +434,8 @@ static void eagle_work(const void *self, StepWork *out) {
     *out = (StepWork){.longest = levels + 1, .draft_count = 1};
     out->rows = g->dynamic ? g->p.total : g->fixed.count + 1;
     out->drafts[0] = (DraftWork){draft, draft->layers, true, levels, rows};
+    // As many rows as a step emits at most, and masks.
+    if (g->masks) out->drafts[0] = (DraftWork){draft, draft->layers, true, 1, levels + 1 + g->masks};
 }
 
 #define EAGLE_ROWS                                                                            \
@@ -395,6 +451,6 @@ const MethodInfo method_eagle = {
 
 const MethodInfo method_eagle3 = {
     .name = "eagle3",
-    .summary = "the same with states of several of the target's layers (--eagle3 DIR; EAGLE-3)",
+    .summary = "the same with states of several of the target's layers (--eagle3 DIR; EAGLE-3, P-EAGLE)",
     .needs = NEEDS_EAGLE3,
     EAGLE_ROWS};

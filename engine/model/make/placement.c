@@ -13,7 +13,7 @@ static void placement_check(const Placement *p, const Shape *small) {
         assert(a->end >= 0 && a->end <= a->size);
         assert(a->end == 0 || a->from[a->end - 1] != PLACE_PADDED);
         for (int k = 0; k < a->size; k++) {
-            assert(a->from[k] < axis_size(small, i) &&
+            assert(a->from[k] < axis_size(small, 0, i) &&
                    a->from[k] >= (i == AXIS_O ? PLACE_DEAD : PLACE_PADDED));
             assert(k < a->end || a->from[k] == PLACE_PADDED);
         }
@@ -115,7 +115,7 @@ bool placement_init(Placement *p, const Shape *s, const Shape *l, const char *pl
     if (!check_sizes(s, l, place, e) || !check_heads(s, l, place, e)) return false;
     p->head_ratio = l->head_dim / s->head_dim;
     for (AxisName i = 0; i < AXES; i++) {
-        int size = axis_size(l, i), *from = mem_new((size_t)size, sizeof *from);
+        int size = axis_size(l, 0, i), *from = mem_new((size_t)size, sizeof *from);
         for (int k = 0; k < size; k++) from[k] = PLACE_PADDED;
         p->axis[i] = (Axis){.from = from, .size = size};
     }
@@ -123,7 +123,7 @@ bool placement_init(Placement *p, const Shape *s, const Shape *l, const char *pl
     first_in_order(&p->axis[AXIS_MLP], s->mlp_width);
     first_in_order(&p->axis[AXIS_VOCABULARY], s->vocab);
     first_in_order(&p->axis[AXIS_TOKENS], shape_tokens(s));
-    place_rows(&p->axis[AXIS_ATTENTION], shape_attention_width(s) / s->width, s->width, l->width);
+    place_rows(&p->axis[AXIS_ATTENTION], shape_attention_width(s, 0) / s->width, s->width, l->width);
     place_rows(&p->axis[AXIS_FC], shape_fc_width(s) / s->width, s->width, l->width);
     int group = s->heads / s->kv_heads, room = l->heads / l->kv_heads, copies = (group + room - 1) / room;
     for (int k = 0; k < s->kv_heads; k++)

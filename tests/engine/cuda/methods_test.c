@@ -130,7 +130,8 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     for (int i = 0; i < kind.heads; i++)
         open_cuda(&s[i], &a.models[i], w->compute, &(Cards){1, {w->runs % w->cards}},
                   beside ? w->target.self : NULL);
-    w->env.adapters[0] = (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids};
+    w->env.adapters[0] =
+        (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids, a.mask_states};
     check(w, METHODS[v]);
     if (v == ADAPTER_EAGLE) check_chain(w, s, "eagle", beside ? "dynamic" : "1x1x1");
     if (v == ADAPTER_EAGLE3) check_chain(w, s, "eagle3", beside ? "1x1x1" : "dynamic");

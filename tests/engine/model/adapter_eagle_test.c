@@ -97,6 +97,13 @@ static void forms(void **state) {
     assert_true(s->fc_norm == FC_NORM_EACH && s->qk_norm == QK_NORM_HEADS && s->normed_output);
     assert_true(a.models[0].fc_norm.columns == 2 * target->shape.width);
     adapter_close(&a);
+    open_fixture(&a, target,
+                 "tests/fixtures/eagle/peagle"); // plain layers above the first, and a mask's states
+    s = &a.models[0].shape;
+    assert_true(s->layers == 3 && s->mask_token == 7 && a.mask_states && adapter_parts(&a.kind) == 3);
+    assert_int_equal(a.models[0].layers[0].w[W_Q].columns, 2 * s->width);
+    assert_int_equal(a.models[0].layers[2].w[W_Q].columns, s->width);
+    adapter_close(&a);
 }
 
 // The layer's norms show EAGLE-3 where the config is a bare Llama's.
@@ -286,6 +293,17 @@ static const struct {
      CONFIG, "must be \"eagle3\""},
     {"of another width's target", "eagle3-speculators", spoil_json, CONFIG "/target_hidden_size", "64",
      CONFIG, "'target_hidden_size' in"},
+    {"no mask", "peagle", spoil_json, CONFIG "/mask_token_id", "", CONFIG, "'ptd_token_id'"},
+    {"a mask beyond the vocabulary", "peagle", spoil_json, CONFIG "/mask_token_id", "259", CONFIG,
+     "'mask_token_id'"},
+    {"a mask's states without a mask", "peagle", spoil_json, CONFIG "/speculators_model_type", "\"eagle3\"",
+     CONFIG, "has one layer"},
+    {"layers too few", "peagle", spoil_json, CONFIG "/transformer_layer_config/num_hidden_layers", "2",
+     WEIGHTS, "layers.2."},
+    {"layers too many", "peagle", spoil_json, CONFIG "/transformer_layer_config/num_hidden_layers", "4", "",
+     "layers.3."},
+    {"no states of a mask", "eagle3-speculators", spoil_json, CONFIG "/speculators_model_type", "\"peagle\"",
+     CONFIG, "'ptd_token_id'"},
     {"no inner config", "eagle3-speculators", spoil_json, CONFIG "/transformer_layer_config", "", CONFIG,
      "'model_type' is missing"},
     {"an inner list", "eagle3-speculators", spoil_json, CONFIG "/transformer_layer_config", "[]", CONFIG,

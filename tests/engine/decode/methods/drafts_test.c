@@ -126,9 +126,10 @@ static void deepspec(void **state) {
     assert_true(a.kind.variant == ADAPTER_EAGLE3 && a.captures.count == 5 && a.captures.layers[4] == 6);
     open_session(&w.target, &m.target);
     open_session(&w.draft, &a.models[0]);
-    MethodEnv env = {.target = &w.target,
-                     .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, a.draft_ids}},
-                     .sampling = {.top_p = 1}};
+    MethodEnv env = {
+        .target = &w.target,
+        .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, a.draft_ids, a.mask_states}},
+        .sampling = {.top_p = 1}};
     compare(&w, "deepspec", &env, "eagle3:tree=0;00;000;0000;00000;000000;0000000");
     session_release(&w.target);
     session_release(&w.draft);
@@ -150,9 +151,10 @@ static void check_blocks(const char *part, Markov markov) {
     assert_true(a.models[0].shape.block.from_root && a.models[0].shape.block.markov == markov);
     open_session(&w.target, &m.target);
     open_session(&w.draft, &a.models[0]);
-    MethodEnv env = {.target = &w.target,
-                     .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, a.draft_ids}},
-                     .sampling = {.top_p = 1}};
+    MethodEnv env = {
+        .target = &w.target,
+        .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, a.draft_ids, a.mask_states}},
+        .sampling = {.top_p = 1}};
     compare(&w, part, &env, "dflash");
     session_release(&w.target);
     session_release(&w.draft);

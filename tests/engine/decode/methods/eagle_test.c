@@ -1,6 +1,7 @@
 // The tree of every step against one that is grown from the text alone: each guess's chances are those of its
 // path, run by itself in a second draft over states that a second target computes again. The drafts' logits
-// are coarse in some rounds, so that many guesses are equally likely.
+// are coarse in some rounds, so that many guesses are equally likely. Drafts that guess in parallel have masks in
+// place of the path.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
@@ -72,6 +73,8 @@ typedef struct {
     bool third;
     int vocab, own_vocab, map[MOST_VOCAB]; // of target and draft; draft id to the target's
     bool mapped, dynamic;
+    int mask; // of a parallel draft; else 0
+    float mask_states[NULL_WIDTH * SHAPE_MAX_STATES];
     int total, depth, k;
     RankTree fixed;
     Guess pool[RANK_TREE_MOST];
@@ -112,8 +115,9 @@ static void slow_chances_below(Watch *w, int guess, const float *rows, int *ids,
     assert_true(session_set_hidden(s, 0, 1, rows + last * width_of(w), NULL) &&
                 session_run(s, s->shape.layers, NULL));
     while (n--) {
-        node = tree_probe(&s->tree, node, w->pool[path[n]].token, true);
+        node = tree_probe(&s->tree, node, w->mask ? w->mask : w->pool[path[n]].token, true);
         assert_int_not_equal(node, TREE_NONE);
+        assert_true(!w->mask || session_set_hidden(s, node, 1, w->mask_states, NULL));
         assert_true(session_run(s, s->shape.layers, NULL));
     }
     assert_true(session_run(s, s->shape.layers, NULL) && session_read(s, HEAD_ARGMAX | HEAD_LOGITS, NULL));
@@ -155,8 +159,10 @@ static void guess_below(Watch *w, int parent, const float *rows, int most) {
     }
 }
 
-// Guesses of this depth are run: they need rows, and a position: the one after their own in the text.
+// Guesses of this depth are run: they need rows, and a position: the one after their own in the text. In
+// parallel a mask was run for each depth up to this one.
 static bool fits(const Watch *w, int depth, int count, int rows) {
+    if (w->mask) count = depth + 1;
     return w->text.before - 1 + depth < CONTEXT && rows + count <= w->draft.tree.capacity;
 }
 
@@ -168,7 +174,7 @@ static void slow_dynamic(Watch *w, const float *states, int rows) {
         for (int i = 0; i < n; i++) guess_below(w, frontier[i], states, w->k);
         n = best_guesses(w, first, w->k < w->own_vocab ? w->k : w->own_vocab, frontier);
         if (!fits(w, level, n, rows)) break;
-        rows += n;
+        rows += w->mask ? 0 : n;
     }
     n = best_guesses(w, 0, w->total - 1, frontier);
     for (int i = 0; i < n; i++) w->pool[frontier[i]].chosen = true;
@@ -188,7 +194,7 @@ static void slow_fixed(Watch *w, const float *states, int rows) {
         }
         for (int i = 0; i < w->count; i++) level += inner[i];
         if (depth > 0 && (level == 0 || !fits(w, depth - 1, level, rows))) break;
-        rows += level;
+        rows += w->mask ? 0 : level;
         for (int i = 0; i < w->count; i++) {
             const RankNode *node = &w->fixed.nodes[i];
             int ids[MOST_VOCAB];
@@ -246,6 +252,7 @@ static void open_sessions(Watch *w, Random *r) {
     NullSetup draft = {.vocab = w->own_vocab, .context = CONTEXT, .max_nodes = test_between(r, 40, 120)};
     draft.tokens = w->vocab;
     draft.input = w->third ? INPUT_PAIRED : INPUT_FUSED;
+    draft.mask = w->mask;
     null_session_open(&w->draft, &draft);
     draft.max_nodes = 0;
     null_session_open(&w->slow_draft, &draft);
@@ -263,11 +270,14 @@ static void draw_map(Watch *w, Random *r) {
 
 static void draw_setting(Watch *w, Random *r, char *text, size_t size) {
     char tree[RANK_TREE_MOST * 12];
-    const char *name = w->third ? "eagle3" : "eagle";
+    const char *name = w->third ? "eagle3" : "eagle", *parallel = w->mask ? ",parallel=on" : "";
+    if (w->mask && test_between(r, 0, 1)) parallel = ""; // as auto does
+    if (w->mask && test_between(r, 0, 4) == 0) parallel = ",parallel=off";
     w->dynamic = test_between(r, 0, 2) > 0;
     w->total = test_between(r, 2, 40), w->depth = test_between(r, 0, 4), w->k = test_between(r, 1, 4);
     if (w->dynamic) {
-        snprintf(text, size, "%s:total=%d,depth=%d,top=%d", name, w->total, w->depth, w->k);
+        snprintf(text, size, "%s:total=%d,depth=%d,top=%d%s", name, w->total, w->depth, w->k, parallel);
+        if (strstr(text, "off")) w->mask = 0;
         return;
     }
     bool authors = test_between(r, 0, 1);
@@ -280,7 +290,8 @@ static void draw_setting(Watch *w, Random *r, char *text, size_t size) {
     rank_tree_text(&w->fixed, tree);
     for (char *p = tree; *p; p++)
         if (*p == '\n' || *p == ' ') *p = ';';
-    snprintf(text, size, "%s:tree=%s", name, authors ? "static" : tree);
+    snprintf(text, size, "%s:tree=%s%s", name, authors ? "static" : tree, parallel);
+    if (strstr(text, "off")) w->mask = 0;
 }
 
 static void watch_method(Watch *w, Random *r) {
@@ -290,6 +301,9 @@ static void watch_method(Watch *w, Random *r) {
     Backend coarse = null_backend;
     w->third = test_between(r, 0, 1);
     w->vocab = test_between(r, 3, MOST_VOCAB);
+    w->mask = w->third && test_between(r, 0, 1) ? test_between(r, 1, w->vocab - 1) : 0;
+    for (int i = 0; i < NULL_WIDTH * SHAPE_MAX_STATES; i++)
+        w->mask_states[i] = (float)test_between(r, 0, 1 << 20) * 0x1p-20f;
     w->mapped = w->third && test_between(r, 0, 1);
     w->own_vocab = w->mapped ? test_between(r, 2, w->vocab) : w->vocab;
     w->captures = (Captures){NULL_STATES, {test_between(r, 1, 2), test_between(r, 1, 2)}};
@@ -300,9 +314,10 @@ static void watch_method(Watch *w, Random *r) {
     if (test_between(r, 0, 1)) w->draft.backend = w->slow_draft.backend = &coarse;
     rank_tree_init(&w->fixed);
     draw_setting(w, r, text, sizeof text);
-    MethodEnv env = {.target = &w->target,
-                     .adapters = {{&w->draft, 1, NULL_LAYERS, &w->captures, w->mapped ? w->map : NULL}},
-                     .sampling = {.top_p = 1}};
+    MethodEnv env = {
+        .target = &w->target,
+        .adapters = {{&w->draft, 1, NULL_LAYERS, &w->captures, w->mapped ? w->map : NULL, w->mask_states}},
+        .sampling = {.top_p = 1}};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
     for (int prompt = 0; prompt < 2; prompt++) {
         DecodeOptions o = watched_options(TOKENS, 1, 2, r);
@@ -323,16 +338,17 @@ static void watch_method(Watch *w, Random *r) {
 static void every_setting(void **state) {
     (void)state;
     Random r = test_random(1105);
-    int accepted = 0, ties = 0, most = 0;
+    int accepted = 0, ties = 0, most = 0, parallel = 0;
     for (int round = 0; round < 150; round++) {
         Watch w = {.accepted = 0};
         watch_method(&w, &r);
+        parallel += w.mask > 0;
         accepted += w.accepted;
         ties += w.ties;
         most = w.most_depth > most ? w.most_depth : most;
     }
     print_message("%d guesses accepted, %d ties, down to depth %d\n", accepted, ties, most);
-    assert_true(accepted > 1000 && ties > 1000 && most >= 5);
+    assert_true(accepted > 1000 && ties > 1000 && most >= 5 && parallel >= 20);
 }
 
 // --- refusals
@@ -370,6 +386,8 @@ static void refuses(void **state) {
     null_adapters_give(&adapters, &env);
     assert_false(method_open(&m, "eagle:tree=0;000", &env, &e));
     assert_non_null(strstr(e.text, "the path '000' in 'tree' needs '00' before it"));
+    assert_false(method_open(&m, "eagle3:parallel=on", &env, &e));
+    assert_non_null(strstr(e.text, "parallel=on needs a draft with a mask"));
     assert_false(method_open(&m, "eagle:tree=/no/such/tree", &env, &e));
     assert_non_null(strstr(e.text, "/no/such/tree"));
     assert_false(method_open(&m, "mix:eagle+eagle", &env, &e));
