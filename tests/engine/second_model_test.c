@@ -118,7 +118,7 @@ static void check_variant(World *w, AdapterVariant v, Random *r) {
     Error e = {0};
     bool medusa = v == ADAPTER_MEDUSA;
     int layers = w->model.model.shape.layers, heads = medusa ? test_between(r, 1, 5) : 1;
-    AdapterKind kind = {v, medusa ? layers : w->exit_layer, heads, 0, {0}, 0, false};
+    AdapterKind kind = {.variant = v, .exit_layer = medusa ? layers : w->exit_layer, .heads = heads};
     const char *dir = folder_path(w->folder, adapter_variant_name(v));
     if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, false, &e)) fail_msg("%s", e.text);
     if (!adapter_open(&a, &w->model.model, dir, &e)) fail_msg("%s", e.text);
@@ -294,7 +294,7 @@ static void sampled_output_has_the_distribution(void **state) {
     Session target, draft, tuned, heads[2], unlike[2];
     RandomModel shorter, longer;
     Adapter medusa;
-    AdapterKind kind = {ADAPTER_MEDUSA, 2, 2, 0, {0}, 0, false};
+    AdapterKind kind = {.variant = ADAPTER_MEDUSA, .exit_layer = 2, .heads = 2};
     const char *dir = folder_path(*state, "heads");
     random_model_init(&model, &shape, DTYPE_F32, false, &r);
     random_model_init(&other, &shape, DTYPE_F32, false, &r);

@@ -113,7 +113,7 @@ static void check_medusa(World *w, const char *folder, Random *r) {
     Adapter a;
     Session heads[2];
     Error e = {0};
-    AdapterKind kind = {ADAPTER_MEDUSA, w->model.model.shape.layers, 2, 0, {0}, 0, false};
+    AdapterKind kind = {.variant = ADAPTER_MEDUSA, .exit_layer = w->model.model.shape.layers, .heads = 2};
     const char *dir = folder_path(folder, "medusa");
     if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, false, &e) ||
         !adapter_open(&a, &w->model.model, dir, &e))
