@@ -221,7 +221,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     a->kind.vocab = m.shape.vocab < target->shape.vocab ? m.shape.vocab : 0;
     a->kind.exit_layer = target->shape.layers;
     a->kind.heads = 1;
-    a->kind.layers = m.shape.layers;
+    a->kind.layers = m.shape.layers > 1 ? m.shape.layers : 0;
     a->kind.normed_heads = m.shape.qk_norm == QK_NORM_HEADS;
     a->models[0] = (Model){.shape = m.shape, .dtype = target->dtype, .bos = -1};
     snprintf(a->models[0].architecture, sizeof a->models[0].architecture, "%s",

@@ -7,13 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 2048, ROWS = 24, TREE = 40, GIVEN = 9 }; // of any vector, path, tree and chain of given rows
+enum { MOST = 2048, ROWS = 24, TREE = 40, GIVEN = 9, LAYERS = 3 }; // of any vector, path, tree, given rows
 
 // --- the formulas
 
 typedef struct {
     const Model *m;
-    double key[ROWS][MOST], value[ROWS][MOST];
+    double key[LAYERS][ROWS][MOST], value[LAYERS][ROWS][MOST];
 } Plain;
 
 static double at(const Tensor *t, int row, int column) {
@@ -64,35 +64,35 @@ static void turn(const Shape *s, const Tensor *norm, double *head, int position)
     }
 }
 
-static void attend_head(const Plain *p, const double *q, int row, int head, double *out) {
+static void attend_head(const Plain *p, int layer, const double *q, int row, int head, double *out) {
     const Shape *s = &p->m->shape;
     int kv = head / (s->heads / s->kv_heads) * s->head_dim, first = 0;
     double weight[ROWS], sum = 0, most = -INFINITY;
     if (s->window && row >= s->window) first = row - s->window + 1;
     for (int j = first; j <= row; j++) {
         double score = 0;
-        for (int i = 0; i < s->head_dim; i++) score += q[i] * p->key[j][kv + i];
+        for (int i = 0; i < s->head_dim; i++) score += q[i] * p->key[layer][j][kv + i];
         weight[j] = score / sqrt(s->head_dim);
         most = fmax(most, weight[j]);
     }
     for (int j = first; j <= row; j++) sum += weight[j] = exp(weight[j] - most);
     memset(out, 0, (size_t)s->head_dim * sizeof *out);
     for (int j = first; j <= row; j++)
-        for (int i = 0; i < s->head_dim; i++) out[i] += weight[j] / sum * p->value[j][kv + i];
+        for (int i = 0; i < s->head_dim; i++) out[i] += weight[j] / sum * p->value[layer][j][kv + i];
 }
 
 // x: attention's input.
-static void attention(Plain *p, int row, const double *x, double *out) {
+static void attention(Plain *p, int layer, int row, const double *x, double *out) {
     const Shape *s = &p->m->shape;
-    const Tensor *w = p->m->layers->w;
-    double q[MOST];
+    const Tensor *w = p->m->layers[layer].w;
+    double q[MOST], *key = p->key[layer][row], *value = p->value[layer][row];
     multiply(&w[W_Q], x, q), add(&w[W_Q_BIAS], q);
-    multiply(&w[W_K], x, p->key[row]), add(&w[W_K_BIAS], p->key[row]);
-    multiply(&w[W_V], x, p->value[row]), add(&w[W_V_BIAS], p->value[row]);
+    multiply(&w[W_K], x, key), add(&w[W_K_BIAS], key);
+    multiply(&w[W_V], x, value), add(&w[W_V_BIAS], value);
     for (int h = 0; h < s->heads; h++) turn(s, &w[W_Q_NORM], q + h * s->head_dim, row);
-    for (int h = 0; h < s->kv_heads; h++) turn(s, &w[W_K_NORM], p->key[row] + h * s->head_dim, row);
+    for (int h = 0; h < s->kv_heads; h++) turn(s, &w[W_K_NORM], key + h * s->head_dim, row);
     double mixed[MOST];
-    for (int h = 0; h < s->heads; h++) attend_head(p, q + h * s->head_dim, row, h, mixed + h * s->head_dim);
+    for (int h = 0; h < s->heads; h++) attend_head(p, layer, q + h * s->head_dim, row, h, mixed + h * s->head_dim);
     multiply(&w[W_O], mixed, out);
 }
 
@@ -101,8 +101,8 @@ static double activate(double x, Activation a) {
     return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
-static void mlp(const Plain *p, double *x) {
-    const Tensor *w = p->m->layers->w;
+static void mlp(const Plain *p, int layer, double *x) {
+    const Tensor *w = p->m->layers[layer].w;
     double normed[MOST], gate[MOST], up[MOST], out[MOST];
     normalise(&w[W_MLP_NORM], p->m->shape.norm_epsilon, x, normed);
     multiply(&w[W_GATE], normed, gate);
@@ -123,7 +123,7 @@ static void plain_row(Plain *p, int row, int token, const double *h, bool given,
     if (s->input == INPUT_FUSED) {
         memcpy(in + d, h, (size_t)d * sizeof *h);
         multiply(&m->fc, in, x), add(&m->fc_bias, x);
-        attention(p, row, x, delta);
+        attention(p, 0, row, x, delta);
     } else {
         memcpy(states, h, (size_t)(given ? shape_given_width(s) : d) * sizeof *h);
         if (given) normalise_given(m, states);
@@ -132,10 +132,16 @@ static void plain_row(Plain *p, int row, int token, const double *h, bool given,
         normalise(&m->token_norm, s->norm_epsilon, in, in);
         normalise(&m->layers->w[W_ATTENTION_NORM], s->norm_epsilon, x, in + d);
         if (s->normed_residual) memcpy(x, in + d, (size_t)d * sizeof *x);
-        attention(p, row, in, delta);
+        attention(p, 0, row, in, delta);
     }
     for (int i = 0; i < d; i++) out[i] = x[i] + delta[i];
-    mlp(p, out);
+    mlp(p, 0, out);
+    for (int layer = 1; layer < s->layers; layer++) { // of P-EAGLE's: as in any model
+        normalise(&m->layers[layer].w[W_ATTENTION_NORM], s->norm_epsilon, out, in);
+        attention(p, layer, row, in, delta);
+        for (int i = 0; i < d; i++) out[i] += delta[i];
+        mlp(p, layer, out);
+    }
     if (s->normed_output && s->input == INPUT_PAIRED) normalise(&m->final_norm, s->norm_epsilon, out, out);
 }
 
@@ -152,7 +158,7 @@ static void plain_logits(const Plain *p, const double *out, double *logits) {
 static Shape draft_shape(InputKind input, Random *r) {
     Shape s = random_plain_shape(r);
     s.input = input;
-    s.layers = 1;
+    s.layers = input == INPUT_PAIRED ? test_between(r, 1, LAYERS) : 1;
     s.tied_head = false;
     s.tokens = test_between(r, 0, 1) ? 0 : s.vocab + test_between(r, 1, 50);
     s.states = input == INPUT_PAIRED ? test_between(r, 1, 4) : 0;
@@ -205,7 +211,7 @@ static int begin(Session *s, const Case *c) {
     for (int i = c->committed + 1; i < c->given; i++) node = tree_probe(&s->tree, node, c->token[i], true);
     assert_true(
         session_set_hidden(s, 0, c->given - c->committed, c->rows + width * (size_t)c->committed, NULL));
-    assert_true(session_run(s, 1, NULL));
+    assert_true(session_run(s, s->shape.layers, NULL));
     return node;
 }
 
@@ -220,7 +226,7 @@ static void grow(Session *s, const Case *c, int *node) {
                 tree_probe(&s->tree, c->parent[i] < 0 ? end : node[c->parent[i]], c->token[GIVEN + i], true);
             left--;
         }
-        assert_true(session_run(s, 1, NULL));
+        assert_true(session_run(s, s->shape.layers, NULL));
     }
     session_assert(s);
 }
@@ -280,7 +286,7 @@ static void compare_alone(Session *s, const Case *c, int i, const float *want) {
     int path[TREE], n = path_of(c, i, path), node = begin(s, c);
     while (n--) {
         node = tree_probe(&s->tree, node, c->token[GIVEN + path[n]], true);
-        assert_true(session_run(s, 1, NULL));
+        assert_true(session_run(s, s->shape.layers, NULL));
     }
     assert_true(session_read(s, HEAD_LOGITS, NULL));
     if (memcmp(session_logits(s, node), want, (size_t)s->shape.vocab * sizeof *want) != 0)

@@ -119,7 +119,7 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     AdapterKind kind = {.variant = v,
                         .exit_layer = v >= ADAPTER_MEDUSA ? w->model.model.shape.layers : 1,
                         .heads = medusa ? 2 : 1,
-                        .layers = 2,
+                        .layers = v == ADAPTER_DFLASH ? 2 : 0,
                         .normed_heads = v == ADAPTER_DFLASH,
                         .block = {5, true, MARKOV_GATED, 3, CONFIDENCE_TOKEN},
                         .mask = 1};
