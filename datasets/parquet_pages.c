@@ -11,7 +11,7 @@
 #include "datasets/parquet.h"
 
 #include "datasets/format.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 
 #include <string.h>
 #include <zlib.h>

@@ -5,7 +5,7 @@
 //     BY_TASK, consecutive 2, groups a and b:   a0 a1 b0 b1 a2 a3 b2 b3 a4 b4 b5 ...
 #include "datasets/format.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/random.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
 #include "datasets/format.h"
 
 #include "engine/base/json.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 
 #include <string.h>
 #include <strings.h>

@@ -3,7 +3,7 @@
 // line is an assertion.
 #include "results/published.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
 #include "simulate/points.h"
 
 #include "engine/base/file.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -47,3 +47,8 @@ char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Prints "outpace: out of memory: 1200 MB wanted" and exits with code 1, from any thread, without unwinding.
 // That's like a kill, which every file we write survives. Weak, so that a test can define its own.
 _Noreturn void mem_exhausted(size_t bytes);
+
+// A list that grows: a pointer from mem_new or NULL, how many elements it has, and how many fit. The address
+// of one more element: *LIST_ADD(l->items, l->count, l->capacity) = x.
+#define LIST_ADD(items, count, capacity) \
+    (mem_grow(&(items), &(capacity), (size_t)(count) + 1, sizeof *(items)), &(items)[(count)++])

@@ -3,7 +3,7 @@
 #include "engine/base/output.h"
 
 #include "engine/base/file.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -2,6 +2,7 @@
 // take parts of the vocabulary, and each keeps the k best of its parts for every row. The lowest id wins a
 // tie, no matter which thread took which part.
 #include "engine/cpu/products.h"
+#include "engine/model/follow.h"
 
 #include <assert.h>
 #include <math.h>
@@ -187,4 +188,35 @@ void cpu_normed(const Cpu *c, int node, float *row) {
     if (c->model->final_norm.data && !s->normed_output)
         cpu_norm(c, &c->model->final_norm, &c->model->final_norm_bias, x, row);
     else memcpy(row, x, (size_t)s->width * sizeof *row);
+}
+
+// --- DSpark's heads (engine/model/follow.h), their products by all threads
+
+size_t cpu_following(const Shape *s) { return following_floats(s) + (size_t)s->vocab; }
+
+static void multiply_row(Cpu *c, int node, const Tensor *w, float *x, float *y) {
+    const Tree tree = {.count = 0};
+    const StepRun run = {.tree = &tree};
+    const Member member = {c, &run, 0, node, 1, 0, ATTEND_WHOLE};
+    const Work work = {
+        .c = c->first, .layer = c->model->shape.layers - 1, .rows = 1, .members = &member, .count = 1};
+    const Products p = {.work = &work, .x = x, .w = {w}, .y = {y}, .count = 1, .what = ROUNDED_MLP_PRODUCT};
+    cpu_project(&p);
+}
+
+void cpu_follow(Cpu *c, int node, Follow *f) {
+    const Model *m = c->model;
+    const BlockDraft *b = &m->shape.block;
+    const Following at = following_at(&m->shape, c->first->following);
+    float *bias = c->first->following + following_floats(&m->shape);
+    cpu_normed(c, node, at.y);
+    follow_begin(m, f, &at);
+    if (!b->markov || !f->logits) return;
+    if (b->markov >= MARKOV_GATED) {
+        follow_inputs(m, f->state, &at);
+        multiply_row(c, node, &m->markov_gate, at.x, at.gate);
+        follow_gate(m, f->state, &at);
+    }
+    multiply_row(c, node, &m->markov_to, at.e, bias);
+    for (int i = 0; i < m->shape.vocab; i++) f->logits[i] += bias[i];
 }

@@ -201,7 +201,7 @@ bool cuda_take_weights(Cuda *c, Error *e) {
            (!m->head_bias.data || take_vector(c, &c->head_bias, m->shape.vocab, e));
 }
 
-// --- what a product asks L2 for, of the one that follows it (prefetch.c): groups are in the order of a step
+// --- the product that follows each one (choices.c): groups are in the order of a step
 
 static bool is_packed(const Matrix *m) { return m->data && m->form == FORM_PACKED && !m->experts; }
 

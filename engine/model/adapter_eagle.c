@@ -1,11 +1,12 @@
 // EAGLE's drafts as their authors store them (EAGLE-1 and 2, HASS, EAGLE-3), EAGLE-3 in the forms of
-// speculators and DeepSpec, and P-EAGLE: config.json is that of a model of one layer, alone or inside another.
+// speculators and DeepSpec, and P-EAGLE: config.json is that of a model of one layer, or a few, alone or
+// inside another.
 //
 //      authors        EAGLE-1: fc, layers.0.*, embed_tokens
 //                     EAGLE-3: fc, midlayer.*, norm, lm_head, d2t, t2d
 //      speculators    EAGLE-3 with layers.0.* for midlayer.*; input_norm or fc_norm.0, fc_norm.1, ..
 //      DeepSpec       EAGLE-3 with layers.0.*, where heads of q and k are normed, and an embedding
-//      P-EAGLE        speculators' EAGLE-3, maybe with plain layers.1.*, ..; mask_hidden: the states of a mask
+//      P-EAGLE        speculators' EAGLE-3, maybe with plain layers.1.*, ..; mask_hidden: a mask's states
 //
 // A file is EAGLE-3's if its config names a draft vocabulary or such an architecture, or if the layer has a
 // hidden_norm. Tensors show if heads are normed, too: the model_type of such files may be any. Tensors that

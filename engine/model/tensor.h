@@ -82,7 +82,7 @@ static inline size_t tensor_bytes(const Tensor *t) {
     return t->data ? (size_t)t->rows * (tensor_row_bytes(t) + tensor_row_scale_bytes(t)) : 0;
 }
 
-// The bytes of a coded tensor's values, and of others: what a device that decodes at the start reads.
+// The bytes of a coded tensor's values, and of others: those that a device reads which decodes at the start.
 static inline size_t tensor_value_bytes(const Tensor *t) {
     return t->data ? (size_t)t->rows * (size_t)t->columns * dtype_size(t->dtype) : 0;
 }

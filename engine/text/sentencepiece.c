@@ -2,7 +2,7 @@
 // the piece of the highest score, the leftmost of equals; so each cut of a piece into two pieces is a merge,
 // ranked by the score of the whole. The steps before and after are given in the language of tokenizer.json.
 #include "engine/base/json.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/text/pipeline.h"
 #include "engine/text/utf8.h"
 

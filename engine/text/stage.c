@@ -3,7 +3,7 @@
 #include "engine/text/stage.h"
 
 #include "engine/base/json.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 
 #include <assert.h>
 #include <string.h>

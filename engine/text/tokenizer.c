@@ -6,7 +6,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/text/pipeline.h"
 #include "engine/text/utf8.h"
 

@@ -2,7 +2,7 @@
 // that begin at the same token are held against each other.
 #include "harness/analysis/compare.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "results/rows.h"
 
 #include <math.h>

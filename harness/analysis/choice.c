@@ -2,7 +2,7 @@
 // (results/rows.h). Points of other runs are chosen alike, since a figure may draw several runs.
 #include "harness/analysis/choice.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/error.h"
 #include "engine/base/shipped.h"
 #include "engine/base/text.h"

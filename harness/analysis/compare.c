@@ -3,7 +3,7 @@
 #include "harness/analysis/compare.h"
 
 #include "engine/base/file.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"

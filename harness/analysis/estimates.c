@@ -2,7 +2,7 @@
 // SQLite, which takes twice as long.
 #include "harness/analysis/estimates.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "results/rows.h"

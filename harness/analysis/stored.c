@@ -1,7 +1,7 @@
 // See stored.h. Reads only; what a store of an older program lacks is unknown, not zero.
 #include "harness/analysis/stored.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/cli/version.h"
 #include "plots/plots.h"

@@ -96,7 +96,7 @@ static void put_values(const Offer *o, const char *token, Text *out) {
             text_printf(out, "%.*s\n", (int)(n = strcspn(value, "|")), value);
 }
 
-// The first argument: a part, or what the usage begins with.
+// The first argument: a part, or the first word of the usage.
 static void put_first(const Command *c, const char *token, Text *out) {
     const WordKind *kind = words_kind(c->usage);
     for (const Command *const *part = c->parts; part && *part; part++)

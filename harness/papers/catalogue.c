@@ -2,7 +2,7 @@
 // pointers into it. Their form is tested, so a wrong row is an assertion.
 #include "harness/papers/catalogue.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "results/rows.h"
 #include "simulate/statistics.h"

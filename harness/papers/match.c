@@ -2,7 +2,7 @@
 // compared is collected in `why`.
 #include "harness/papers/match.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/decode/method.h"
 #include "harness/cli/table.h"

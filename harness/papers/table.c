@@ -2,7 +2,7 @@
 // and device are the published ones, and otherwise the row holds the reason.
 #include "harness/papers/table.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/config/yaml.h"
 #include "harness/papers/match.h"

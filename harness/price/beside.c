@@ -1,4 +1,4 @@
-// A surface's own steps, priced to be drawn beside what was measured. Where no machine is named, each context
+// A surface's own steps, priced to be drawn beside the measured ones. Where no machine is named, each context
 // is priced by one fitted to the steps of the others: no price has seen the step that it stands beside.
 #include "harness/price/priced.h"
 
@@ -19,7 +19,7 @@ typedef struct Beside {
     int64_t *ids;    // (surface.count)
     size_t capacity, id_capacity;
     StepModel model;
-    Hardware machine; // named, or what was measured of this one, to start a fit
+    Hardware machine; // named, or this one as measured, to start a fit
     bool named;
 } Beside;
 

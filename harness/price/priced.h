@@ -19,7 +19,7 @@ typedef struct Pricing {
 // *p with the attention that the point ran (StepModel.plain), and its batch if p has none.
 bool priced_as_run(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e);
 
-// One prompt in one pass, all its turns. Seconds; of what a batch shares, the sequence's part.
+// One prompt in one pass, all its turns. Seconds; of those that a batch shares, the sequence's part.
 typedef struct PricedSample {
     int prompt, pass;
     double tokens, steps;

@@ -1,7 +1,7 @@
 // See simulation.h. Every stored step is priced with its own rows and context; nothing here was measured.
 #include "harness/price/simulation.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "results/rows.h"
 #include "simulate/scaling.h"

@@ -4,7 +4,7 @@
 #include "harness/replay/replay.h"
 
 #include "datasets/format.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "harness/inputs/prompts.h"
 
 #include <assert.h>

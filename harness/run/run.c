@@ -10,7 +10,7 @@
 //     group, and measures nothing again.
 #include "harness/run/run.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "harness/cli/signals.h"
 
 #include <assert.h>

@@ -11,7 +11,7 @@
 #include "harness/train/train.h"
 
 #include "engine/base/json.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "harness/cli/terminal.h"
 #include "harness/inputs/models.h"

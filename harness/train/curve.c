@@ -1,7 +1,7 @@
 // The losses of a run. Invariant: points are in strictly ascending order of steps.
 #include "harness/train/curve.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 
 #include <assert.h>
 #include <math.h>

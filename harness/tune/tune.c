@@ -2,7 +2,7 @@
 // have answered, and how long the next round will take is expected from the answers so far.
 #include "harness/tune/tune.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "harness/cli/signals.h"
 #include "simulate/statistics.h"
 

@@ -2,7 +2,7 @@
 #include "results/transfer/import.h"
 
 #include "engine/base/json.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "results/sql.h"
 

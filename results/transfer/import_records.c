@@ -12,7 +12,7 @@
 #include "results/transfer/import.h"
 
 #include "engine/base/json.h"
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "results/row.h"
 #include "results/rows.h"

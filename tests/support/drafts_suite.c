@@ -92,7 +92,8 @@ static void attention(Plain *p, int layer, int row, const double *x, double *out
     for (int h = 0; h < s->heads; h++) turn(s, &w[W_Q_NORM], q + h * s->head_dim, row);
     for (int h = 0; h < s->kv_heads; h++) turn(s, &w[W_K_NORM], key + h * s->head_dim, row);
     double mixed[MOST];
-    for (int h = 0; h < s->heads; h++) attend_head(p, layer, q + h * s->head_dim, row, h, mixed + h * s->head_dim);
+    for (int h = 0; h < s->heads; h++)
+        attend_head(p, layer, q + h * s->head_dim, row, h, mixed + h * s->head_dim);
     multiply(&w[W_O], mixed, out);
 }
 

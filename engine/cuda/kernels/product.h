@@ -30,7 +30,7 @@ typedef enum {
     FORMS,
 } Form;
 
-// Pieces of the weights of the product that follows, which a product asks L2 for at its end (prefetch.c).
+// Pieces of the weights of the product that follows, which a product asks L2 for at its end (choices.c).
 typedef struct Prefetch {
     const void *from;
     size_t step;      // bytes from one piece to the next
@@ -54,7 +54,7 @@ typedef struct Matrix {
 } Matrix;
 size_t gpu_matrix_bytes(const Matrix *m); // of one
 
-// prefetch.c. What OUTPACE_PREFETCH wants of this card; makes m's product ask for so many bytes of `next`.
+// choices.c. What OUTPACE_PREFETCH wants of this card; makes m's product ask for so many bytes of `next`.
 size_t prefetch_bytes(const GpuFacts *card);
 void prefetch_next(Matrix *m, const Matrix *next, size_t bytes);
 

@@ -12,9 +12,9 @@
 // scores go to the earlier guess, so a parent is never left out. Otherwise a fixed tree of ranks (EAGLE-1).
 // Guesses are one-hots, also when sampling.
 //
-// parallel (P-EAGLE): a draft that was trained for it guesses all levels in one forward. Rows of its mask, whose
-// token and states stand for those to come, follow the last given row, and the level of a guess reads the row as
-// far behind it; so the guesses of a level have the same children.
+// parallel (P-EAGLE): a draft that was trained for it guesses all levels in one forward. Rows of its mask,
+// whose token and states stand for those to come, follow the last given row, and the level of a guess reads
+// the row as far behind it; so the guesses of a level have the same children.
 //
 //      draft's rows     t1   t2   m    m           level 1 reads t2's row, level 2 the first mask's, ..
 //                       f0   f1   s    s
@@ -226,8 +226,8 @@ static bool grows_chain(const Eagle *g) {
     return (g->dynamic ? g->k : rank_tree_width(&g->fixed)) == 1 && !g->masks && session_chains(g->draft);
 }
 
-// Runs the pending rows, or leaves them to the chain, in a new step of the draft, and masks behind them. *end:
-// the last pending one's node, or TREE_NONE: it rests.
+// Runs the pending rows, or leaves them to the chain, in a new step of the draft, and masks behind them.
+// *end: the last pending one's node, or TREE_NONE: it rests.
 static bool catch_up(Eagle *g, int *end, Error *e) {
     Session *s = g->draft;
     *end = TREE_NONE;
@@ -260,7 +260,8 @@ static int target_id(const Eagle *g, int id) { return g->draft_ids ? g->draft_id
 static bool read_frontier(Eagle *g, int level, int count, int end, Error *e) {
     size_t k = (size_t)g->k;
     if (g->masks) {
-        if (!session_likeliest(g->draft, &(int){end + level}, 1, g->k, g->ids, g->log_p, e)) return false;
+        int row = end + level;
+        if (!session_likeliest(g->draft, &row, 1, g->k, g->ids, g->log_p, e)) return false;
         for (size_t i = 1; i < (size_t)count; i++) {
             memcpy(g->ids + i * k, g->ids, k * sizeof *g->ids);
             memcpy(g->log_p + i * k, g->log_p, k * sizeof *g->log_p);

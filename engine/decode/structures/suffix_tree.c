@@ -1,7 +1,7 @@
 // The tree of counted substrings: appends, drops, drafts.
 #include "engine/decode/structures/suffix_tree.h"
 
-#include "engine/base/list.h"
+#include "engine/base/memory.h"
 
 #include <assert.h>
 #include <math.h>
@@ -515,9 +515,9 @@ static Choice pop(Choices *c) {
     return best;
 }
 
-// Enters a child if its share is large enough; its later siblings have no larger one. `as`: what it has in
-// common with them. Floats, divided first in a chain and last in a tree: rounded as in the authors' program,
-// since a rounding decides between drafts of equal scores.
+// Enters a child if its share is large enough; its later siblings have no larger one. `as`: a choice with
+// all that they have in common. Floats, divided first in a chain and last in a tree: rounded as in the
+// authors' program, since a rounding decides between drafts of equal scores.
 static void push_child(const SuffixTree *t, Choices *c, int child, Choice as, const SuffixRule *rule) {
     if (child == NONE) return;
     const SuffixNode *n = &t->nodes[child];
