@@ -80,14 +80,12 @@ $(BUILD)/results/open.o $(BUILD)/results/sql.o $(BUILD)/results/rows.o: $(wildca
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/transfer/transfer.o: results/transfer/merge.sql
 $(BUILD)/harness/analysis/stored.o: harness/analysis/stored_points.sql harness/analysis/tasks.sql
-$(BUILD)/harness/commands/transfer.o: $(wildcard harness/commands/export_*.sql)
 $(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer/transfer.sql results/transfer/import_records.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o $(BUILD)/harness/papers/match.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv
 $(BUILD)/harness/run/slurm.o: harness/run/slurm.sh
-$(filter $(BUILD)/harness/commands/% $(BUILD)/harness/main.o,$(OBJECTS)): $(wildcard harness/commands/lessons/*.txt)
-$(BUILD)/harness/commands/completions.o: $(wildcard harness/commands/shells/*)
+$(filter $(BUILD)/harness/commands/% $(BUILD)/harness/main.o,$(OBJECTS)): $(wildcard harness/commands/lessons/* harness/commands/shells/* harness/commands/export_*.sql)
 
 # The outer rooms wait for the engine and for files: they needn't be compiled as long as it.
 $(foreach r,harness plots results,$(filter $(BUILD)/$r/%,$(OBJECTS))): CFLAGS += $(OPT:-O3=-O2)

@@ -104,7 +104,6 @@ typedef struct Follow {
     float *logits;     // (vocab): the bias is added; NULL: there is no Markov head, or it isn't wanted
     double confidence; // filled; 1 if there is none
 } Follow;
-
 enum { CHAIN_MOST = 64 }; // ids of a Backend.chain
 typedef struct Backend {
     const char *name;

@@ -60,7 +60,6 @@ void session_reset(Session *s); // forgets the sequence
 
 // Opens a step on top of the committed sequence: an empty tree. Drops a step that is still open.
 void session_begin_step(Session *s, bool merge, Layout layout);
-
 // Opens a step of all rows of a block (block.h) that begins with this token; DSpark's heads on one of them.
 void session_begin_block(Session *s, int rows, int root);
 bool session_follow(Session *s, int node, Follow *f, Error *e);
@@ -70,8 +69,7 @@ bool session_worked(const Session *s, PhaseSeconds *out);
 // Runs every node that is below layer b up to it; b = shape.layers finishes them.
 bool session_run(Session *s, int b, Error *e);
 
-// Sets input rows, (count, shape_given_width), of a model that reads hidden states. If it reads tokens, too,
-// nodes without a row start from their parents' outputs, level by level.
+// Sets input rows, (count, shape_given_width). Of tokens, too, nodes without one start from parents' outputs.
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e);
 void session_note_given(Session *s, int first, int count); // the caller set them itself (hidden.h)
 

@@ -8,7 +8,6 @@
 //      nodes   | 0 .. max_nodes - 1 | max_nodes .. 2 max_nodes - 1 | ..   keys, values, states, angles
 //
 // All else is one for all of them: a step has rows of one sequence or of several, and a row has its node.
-//
 // Everything is allocated at open, for the largest step. A call puts copies and kernels into one stream and
 // returns. The host waits only for data that it reads back (head, get_hidden), and for a commit after a run
 // of which nothing was read, so that the time of a prefill is counted as its own.
@@ -82,7 +81,7 @@ struct Cuda { // one card
     void *copies_k, *copies_v; // (sequences, copies_room) of the caches, so many filled of each (copies.c)
     int copies[SEQUENCES_MAX], copies_room;
     Choices choices;                  // of how products are cut
-    bool plain;                       // attention isn't fused
+    bool plain, no_graphs;            // attention isn't fused; steps cannot be recorded
     RowList *running;                 // the run's rows; the three that follow are in the same block (turns.c)
     RowList *given_rows, *foreseen;   // those that were given hidden states; those that the head should read
     Step *step;                       // with its tiles, turns and nodes
@@ -103,23 +102,20 @@ struct Cuda { // one card
     size_t attention_floats, scores_floats;
     unsigned *done, *attention_done, *overflow, *host_overflow; // the lowest place of one, or OVERFLOW_NONE
     uint64_t *best, *host_best;                                 // (PANEL_ROWS, BEST_SLICES); pinned
-    int *top_id, *slice_id;
-    float *draw_p, *top_logit, *slice_logit; // draw_p: (vocab)
-    float *logits;                           // logits: (PANEL_ROWS, max(vocab, width))
+    int *top_id, *slice_id, *host_id;                           // host_id: pinned, (PANEL_ROWS, TOP_MAX)
+    float *draw_p, *top_logit, *slice_logit;                    // draw_p: (vocab)
+    float *logits;                                              // logits: (PANEL_ROWS, max(vocab, width))
     DrawAsks *draw_asks;
     double *draw_answers, *host_answers; // chances of nodes, then confidences and ids of rows
     int held[PANEL_ROWS], held_count;    // the nodes whose logits are on the device
     const RowList *held_rows;            // their list: `foreseen` or `chosen`
     Staging steps[STEP_STAGINGS], list, rows, asks;
     int turn;                               // index of the last step's staging
-    int *host_id;                           // pinned: (PANEL_ROWS, TOP_MAX), as host_logit
-    float *host_logit, *host_p, *following; // (vocab): host_p; not pinned: scratch of follow.h
+    float *host_logit, *host_p, *following; // as host_id; (vocab); not pinned: scratch of follow.h
     StepGraph graphs[GRAPHS];
     unsigned long graph_clock;
-    bool no_graphs;                 // steps cannot be recorded
     void *head_graphs[HEAD_GRAPHS]; // of 8, 16, .. 128 foreseen rows
 };
-
 static inline int cuda_nodes(const Cuda *c) { return c->sequences * c->max_nodes; }
 // buffers.c. Everything but weights and copies; pinned memory.
 bool cuda_take_buffers(Cuda *c, Error *e);

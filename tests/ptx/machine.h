@@ -23,11 +23,10 @@
 #include "tests/ptx/cards.h"
 
 typedef struct Counters {
-    uint64_t warp[COUNTS]; // instructions of warps
-    uint64_t blocks, launches;
+    uint64_t warp[COUNTS];                 // instructions of warps
+    uint64_t blocks, launches, prefetched; // prefetched: bytes
     uint64_t load_sectors, load_ideal, store_sectors, store_ideal, copy_sectors, copy_ideal; // of 32 bytes
     uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
-    uint64_t prefetched;                                                                     // bytes
     // from here on the most of any: of a warp; of a block
     uint64_t longest, longest_mma;
     uint64_t flight; // bytes of a block's copies on their way, where each warp has as many as it ever has
@@ -51,12 +50,11 @@ struct Warp {
     unsigned char *registers, *local;
     uint32_t *unknown; // of each register: lanes whose value is made of what nobody wrote (known.c)
     const unsigned char *constants;
-    uint32_t carry; // a bit a lane
-    int barrier;    // of the block, that it waits at; -1: none
-    uint32_t came;  // to the cluster's barrier, in this phase + 1; 0: it has not, or has waited
-    uint32_t time;
-    Past past, *own;   // of all lanes; what a lane knows besides, of those in `parted`
-    ProxyFence *shows; // its fences for the tensor cores and bulk copies
+    uint32_t carry, time; // carry: a bit a lane
+    int barrier;          // of the block, that it waits at; -1: none
+    uint32_t came;        // to the cluster's barrier, in this phase + 1; 0: it has not, or has waited
+    Past past, *own;      // of all lanes; what a lane knows besides, of those in `parted`
+    ProxyFence *shows;    // its fences for the tensor cores and bulk copies
     uint32_t parted, show_count, show_space;
     Multiplying tensor;
     int most_registers; // as setmaxnreg has set it; 0: it has not
