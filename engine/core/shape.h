@@ -22,7 +22,7 @@ typedef enum {
     // token's row of the embedding.
     INPUT_FUSED,  // EAGLE-1 and 2: the residual stream starts as fc [e; h]
     INPUT_PAIRED, // EAGLE-3: it starts as h, attention reads [norm e; norm h]; fc makes h of `states` rows
-    INPUT_BLOCK,  // DFlash (block.h): e; or of h, norm fc h, of which layers make keys and values only
+    INPUT_BLOCK,  // DFlash (block.h): e; for context norm fc h, used for keys and values only
 } InputKind;
 // EAGLE-3's norms of the given states on their way to fc: none, one of a whole row, or one of each state.
 typedef enum { FC_NORM_NONE, FC_NORM_ROW, FC_NORM_EACH } FcNorm;

@@ -99,8 +99,8 @@ enum { SPINS = 20000, MAX_THREADS = 1024 };
 // it rarely looks, which would fetch a cache line from each of their cores.
 enum { SPINS_BEFORE_HELP = 100 };
 
-// Every so many spins, some hundredths of a millisecond, the caller checks whether a worker was stopped: its
-// processor clock stands still for LOOK_SPINS.
+// Every so many spins, some hundredths of a millisecond, the caller checks whether a worker was stopped:
+// whether it used no processor time during LOOK_SPINS.
 enum { SPINS_BEFORE_LOOK = 2000, LOOK_SPINS = 100 };
 
 typedef struct Worker {

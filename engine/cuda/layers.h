@@ -22,7 +22,7 @@ typedef enum {
     ROLE_PAIRED,
     ROLE_JOINED,
     ROLE_FOLLOWED, // of F, in a block's draft
-    ROLE_SHARED,   // of the MLP beside the experts
+    ROLE_SHARED,   // of the shared expert
     ROLE_SLOTS,    // rows of experts, by slot
     ROLE_SLOTS_GATED,
     ROLES

@@ -89,7 +89,7 @@ bool command_misused(const Command *c, Error *e);
 // Names that complete an argument or an option's value, by its word in the usage: MODEL, RUN, DATASET, ...
 typedef struct WordKind {
     const char *name;                           // as usages have it: "RUN", "CONFIG.yaml|RUN"
-    bool files;                                 // a path may stand instead
+    bool files;                                 // a path is accepted instead
     void (*list)(const char *token, Text *out); // as words_list does; NULL: none but
     const char *folder;                         // those that ship in this folder of configs; NULL: none
 } WordKind;

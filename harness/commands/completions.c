@@ -70,7 +70,7 @@ static void entry_close(Entry *x) {
     for (size_t i = 0; i < x->count; i++) text_release(&x->offers[i].value);
 }
 
-// --- words: a line each, with a tab and its meaning if that isn't plain; FILES: a path may stand there, too
+// --- words: a line each, with a tab and its meaning if that isn't plain; FILES: a path is accepted, too
 
 static const char FILES[] = ":files\n";
 
@@ -116,7 +116,7 @@ static const Offer *valued(const Entry *x, const char *word) {
     return NULL;
 }
 
-// What may stand for the last of the words, which come after the program's name.
+// Lists the ways to complete the last of the words that follow the program's name.
 static void put_words(const char *const *words, int count, Text *out) {
     const Command *c = NULL;
     const char *token = words[count - 1];

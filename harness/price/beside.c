@@ -1,5 +1,5 @@
-// A surface's own steps, priced to be drawn beside the measured ones. Where no machine is named, each context
-// is priced by one fitted to the steps of the others: no price has seen the step that it stands beside.
+// Prices the steps of a measured surface, for figures that draw both. If no machine is named, a context's
+// prices come from a machine fitted to the other contexts, so no step is priced by a fit that used it.
 #include "harness/price/priced.h"
 
 #include "engine/base/json.h"

@@ -116,7 +116,7 @@ typedef struct GroupRun {
 // The models of a setup.
 bool group_open_models(const Inputs *in, int setup, Progress progress, Models *out, Error *e);
 
-// What the group's answers share. models: open.
+// The environment that a group's answers share; `models` must be open.
 AnswerEnv group_env(const Inputs *in, const Group *g, Models *models, Clock clock, Watch *watch);
 
 // A closed point with its label for every member of g->group. progress: (points of the schedule).

@@ -22,7 +22,7 @@ const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 // --- the address -----------------------------------------------------------------------------------------
 
-// What a reader chose stands behind the address's '#': filters, the order of a table, the mark, point, prompt and
+// The address has a reader's choices after its '#': filters, the order of a table, the mark, point, prompt and
 // token that are open, and the place. Who opens that address sees the same. What opens something can be taken
 // back by the browser's button.
 let state = new URLSearchParams();

@@ -261,7 +261,7 @@ const tokenView = () => {
     document.getElementById("tokens").after(view);
     list();
 
-    // Beside it stands its baseline, or the fastest other.
+    // It is compared with its baseline, or with the fastest other.
     showText = (point, name, turn) => {
         const text = tokens.texts.find((one) => one.point === point && one.prompt === name && one.turn === turn) ||
             tokens.texts.find((one) => one.point === point && one.prompt === name);

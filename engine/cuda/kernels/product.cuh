@@ -44,7 +44,7 @@ template <int BITS> __device__ __forceinline__ const uint4 *scales_of(const Scal
     return f.first + (2 * k >> f.rare) * ScaleRun<BITS>::PIECES;
 }
 
-// Memory would stand still from a product's last stage until the first of the next one.
+// Memory would be idle from a product's last stage until the first of the next one.
 __device__ __forceinline__ void ask_for_next(const Prefetch &n) {
     int blocks = (int)(gridDim.x * gridDim.y), block = (int)(blockIdx.y * gridDim.x + blockIdx.x);
 #pragma unroll 1

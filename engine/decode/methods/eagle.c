@@ -34,9 +34,6 @@
 
 enum { NO_TOKEN = -1, MOST_DEPTH = 30, MOST_TOP = 32, ROOT = -1 };
 
-typedef enum { PARALLEL_AUTO, PARALLEL_ON, PARALLEL_OFF } Parallel;
-static const char *const PARALLELS[] = {"auto", "on", "off", NULL};
-
 typedef struct EagleParams {
     int total, depth, top;
     char tree[ARG_TEXT_SIZE];
@@ -52,7 +49,7 @@ static const Arg PARAMS[] = {
      .help = "guesses run per level, and made below each (dynamic)"},
     {"tree", ARG_TEXT, AT(tree), .fallback = "dynamic",
      .help = "dynamic; else static (EAGLE-1's) or another of " RANK_TREE_HELP},
-    {"parallel", ARG_CHOICE, AT(parallel), .fallback = "auto", .choices = PARALLELS, .added = true,
+    {"parallel", ARG_CHOICE, AT(parallel), .fallback = "auto", .choices = parallel_kinds, .added = true,
      .help = "one forward for all levels (P-EAGLE); auto: if the draft's config has a mask"},
 };
 

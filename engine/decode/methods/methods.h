@@ -3,6 +3,10 @@
 #pragma once
 #include "engine/decode/method.h"
 
+// Whether a draft guesses all levels in one forward; auto: if it was made for that.
+typedef enum { PARALLEL_AUTO, PARALLEL_ON, PARALLEL_OFF } Parallel;
+extern const char *const parallel_kinds[]; // by Parallel
+
 extern const MethodInfo method_autoregressive; // one token per step: the baseline of everything
 extern const MethodInfo method_jacobi;         // a block of guesses, replaced by the model's own tokens
 extern const MethodInfo method_prompt_lookup;  // continuations of an earlier occurrence of the last tokens

@@ -25,8 +25,6 @@
 #include <assert.h>
 #include <string.h>
 
-typedef enum { PARALLEL_AUTO, PARALLEL_ON, PARALLEL_OFF } Parallel;
-
 enum { LONGEST = TREE_MAX_NODES - 2 };
 
 typedef struct SpeculativeParams {
@@ -37,7 +35,7 @@ typedef struct SpeculativeParams {
     DraftSampling sampling;
 } SpeculativeParams;
 
-static const char *const PARALLELS[] = {"auto", "on", "off", NULL};
+const char *const parallel_kinds[] = {"auto", "on", "off", NULL};
 
 #define AT(name) offsetof(SpeculativeParams, name)
 static const Arg PARAMS[] = {
@@ -47,7 +45,7 @@ static const Arg PARAMS[] = {
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
     {"tree", ARG_TEXT, AT(tree), .fallback = "chain", .added = true,
      .help = "chain: gamma tokens; else " RANK_TREE_HELP},
-    {"parallel", ARG_CHOICE, AT(parallel), .fallback = "auto", .choices = PARALLELS, .added = true,
+    {"parallel", ARG_CHOICE, AT(parallel), .fallback = "auto", .choices = parallel_kinds, .added = true,
      .help =
          "one forward for all guesses (PARD); auto: if the draft's config has pard_token, and tree=chain"},
 };
