@@ -4,7 +4,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/random_model.h"
 #include "tests/support/scratch.h"
-#include "tests/support/spoil.h"
+#include "tests/support/spoiled_drafts.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/make/synth.h"
@@ -15,12 +15,6 @@
 #define CONFIG  "config.json"
 #define WEIGHTS "model.safetensors"
 
-static const char *fixture(const char *name, char path[512]) {
-    const char *root = getenv("OUTPACE_ROOT");
-    snprintf(path, 512, "%s/%s", root ? root : ".", name);
-    return path;
-}
-
 typedef struct Target {
     Model model;
     ModelWeights weights;
@@ -30,7 +24,8 @@ static int open_target(void **state) {
     char path[512];
     Target *t = test_calloc(1, sizeof *t);
     Error e = {0};
-    if (!model_open(&t->model, &t->weights, fixture("build/golden/llama", path), &e)) fail_msg("%s", e.text);
+    if (!model_open(&t->model, &t->weights, fixture_path("build/golden/llama", path), &e))
+        fail_msg("%s", e.text);
     *state = &t->model; // its first member
     return 0;
 }
@@ -48,7 +43,7 @@ static const Shape *open_fixture(Adapter *a, const Model *target, const char *na
     char path[512], at[100];
     Error e = {0};
     snprintf(at, sizeof at, "tests/fixtures/blocks/%s", name);
-    if (!adapter_open(a, target, fixture(at, path), &e)) fail_msg("%s: %s", name, e.text);
+    if (!adapter_open(a, target, fixture_path(at, path), &e)) fail_msg("%s: %s", name, e.text);
     const Shape *s = &a->models[0].shape;
     assert_true(a->kind.variant == ADAPTER_DFLASH && s->input == INPUT_BLOCK && a->kind.heads == 1);
     assert_true(s->layers == 2 && s->states == a->captures.count && a->captures.layers[0] == 1);
@@ -111,7 +106,7 @@ static void conventions(void **state) {
         folder_make(dir);
         const char *copy = folder_path(dir, "a");
         snprintf(name, sizeof name, "tests/fixtures/blocks/%s", ROWS[i].fixture);
-        scratch_copy(fixture(name, path), copy);
+        scratch_copy(fixture_path(name, path), copy);
         spoil_json(copy, ROWS[i].key, ROWS[i].value);
         if (!adapter_open(&a, *state, copy, &e)) fail_msg("%s", e.text);
         assert_int_equal(a.models[0].shape.block.from_root, ROWS[i].from_root);
@@ -176,11 +171,7 @@ static void synthetic(void **state) {
 
 // --- refused
 
-static const struct {
-    const char *name, *fixture;
-    Spoil *spoil;
-    const char *a, *b, *file, *words;
-} CASES[] = {
+static const SpoiledDraft CASES[] = {
     {"another width", "zlab", spoil_json, CONFIG "/hidden_size", "64", CONFIG, "'hidden_size' in "},
     {"another vocabulary", "zlab", spoil_json, CONFIG "/vocab_size", "300", CONFIG, "the target's is 259"},
     {"of a deeper target", "zlab", spoil_json, CONFIG "/num_target_layers", "36", CONFIG, "is 36"},
@@ -250,26 +241,7 @@ static const struct {
 };
 
 static void refused(void **state) {
-    size_t wrong = 0;
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        char dir[FOLDER_PATH_SIZE], path[512], name[64];
-        Adapter a;
-        Error e = {0};
-        folder_make(dir);
-        const char *copy = folder_path(dir, "a");
-        snprintf(name, sizeof name, "tests/fixtures/blocks/%s", CASES[i].fixture);
-        scratch_copy(fixture(name, path), copy);
-        CASES[i].spoil(copy, CASES[i].a, CASES[i].b);
-        bool ok = adapter_open(&a, *state, copy, &e);
-        bool said = !ok && e.kind == ERROR_INPUT && strstr(e.text, copy) && strstr(e.text, CASES[i].file) &&
-                    strstr(e.text, CASES[i].words) && !strchr(e.text, '\n');
-        if (!said) print_error("%s: got '%s'\n", CASES[i].name, ok ? "no refusal" : e.text);
-        wrong += !said;
-        assert_true(ok || (!a.models[0].layers && !a.draft_ids));
-        if (ok) adapter_close(&a);
-        folder_remove(dir);
-    }
-    if (wrong) fail_msg("%zu cases went wrong", wrong);
+    spoiled_drafts_are_refused(*state, "tests/fixtures/blocks", CASES, sizeof CASES / sizeof *CASES);
 }
 
 int main(void) {

@@ -4,7 +4,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/random_model.h"
 #include "tests/support/scratch.h"
-#include "tests/support/spoil.h"
+#include "tests/support/spoiled_drafts.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/make/synth.h"
@@ -16,12 +16,6 @@
 #define CONFIG  "config.json"
 #define WEIGHTS "model.safetensors"
 
-static const char *fixture(const char *name, char path[512]) {
-    const char *root = getenv("OUTPACE_ROOT");
-    snprintf(path, 512, "%s/%s", root ? root : ".", name);
-    return path;
-}
-
 typedef struct Target {
     Model model;
     ModelWeights weights;
@@ -31,7 +25,8 @@ static int open_target(void **state) {
     char path[512];
     Target *t = test_calloc(1, sizeof *t);
     Error e = {0};
-    if (!model_open(&t->model, &t->weights, fixture("build/golden/llama", path), &e)) fail_msg("%s", e.text);
+    if (!model_open(&t->model, &t->weights, fixture_path("build/golden/llama", path), &e))
+        fail_msg("%s", e.text);
     *state = &t->model; // its first member
     return 0;
 }
@@ -48,7 +43,7 @@ static int close_target(void **state) {
 static void open_fixture(Adapter *a, const Model *target, const char *name) {
     char path[512];
     Error e = {0};
-    if (!adapter_open(a, target, fixture(name, path), &e)) fail_msg("%s: %s", name, e.text);
+    if (!adapter_open(a, target, fixture_path(name, path), &e)) fail_msg("%s: %s", name, e.text);
 }
 
 static void forms(void **state) {
@@ -113,7 +108,7 @@ static void told_by_tensors(void **state) {
     Error e = {0};
     folder_make(dir);
     const char *copy = folder_path(dir, "a");
-    scratch_copy(fixture("tests/fixtures/eagle/eagle3-whole", path), copy);
+    scratch_copy(fixture_path("tests/fixtures/eagle/eagle3-whole", path), copy);
     spoil_json(copy, CONFIG "/architectures", "");
     if (!adapter_open(&a, *state, copy, &e)) fail_msg("%s", e.text);
     assert_true(a.kind.variant == ADAPTER_EAGLE3);
@@ -130,7 +125,7 @@ static void layers(void **state) {
     char dir[FOLDER_PATH_SIZE], path[512];
     folder_make(dir);
     const char *copy = folder_path(dir, "a");
-    scratch_copy(fixture("tests/fixtures/eagle/eagle3", path), copy);
+    scratch_copy(fixture_path("tests/fixtures/eagle/eagle3", path), copy);
     spoil_json(copy, CONFIG "/eagle_aux_hidden_state_layer_ids", "");
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Model target = {.shape = {.layers = ROWS[i].layers, .width = 32, .vocab = 259, .context = 9}};
@@ -154,7 +149,7 @@ static void as_trained(void **state) {
     Error e = {0};
     folder_make(dir);
     const char *copy = folder_path(dir, "a");
-    scratch_copy(fixture("tests/fixtures/eagle/eagle3", path), copy);
+    scratch_copy(fixture_path("tests/fixtures/eagle/eagle3", path), copy);
     spoil_json(copy, CONFIG "/eagle_aux_hidden_state_layer_ids", "");
     spoil_json(copy, CONFIG "/eagle_config", "{\"eagle_aux_hidden_state_layer_ids\": [1, 1, 1]}");
     spoil_json(copy, CONFIG "/outpace", "{\"trained_tokens\": 12345}");
@@ -217,11 +212,7 @@ static void spoil_number(const char *dir, const char *a, const char *b) {
     mem_free(data);
 }
 
-static const struct {
-    const char *name, *fixture;
-    Spoil *spoil;
-    const char *a, *b, *file, *words;
-} CASES[] = {
+static const SpoiledDraft CASES[] = {
     {"another width", "eagle", spoil_json, CONFIG "/hidden_size", "64", CONFIG, "'hidden_size' in "},
     {"another vocabulary", "eagle", spoil_json, CONFIG "/vocab_size", "260", CONFIG, "the target's is 259"},
     {"two layers", "eagle", spoil_json, CONFIG "/num_hidden_layers", "2", CONFIG, "has one layer"},
@@ -314,26 +305,7 @@ static const struct {
 };
 
 static void refused(void **state) {
-    size_t wrong = 0;
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        char dir[FOLDER_PATH_SIZE], path[512], name[64];
-        Adapter a;
-        Error e = {0};
-        folder_make(dir);
-        const char *copy = folder_path(dir, "a");
-        snprintf(name, sizeof name, "tests/fixtures/eagle/%s", CASES[i].fixture);
-        scratch_copy(fixture(name, path), copy);
-        CASES[i].spoil(copy, CASES[i].a, CASES[i].b);
-        bool ok = adapter_open(&a, *state, copy, &e);
-        bool said = !ok && e.kind == ERROR_INPUT && strstr(e.text, copy) && strstr(e.text, CASES[i].file) &&
-                    strstr(e.text, CASES[i].words) && !strchr(e.text, '\n');
-        if (!said) print_error("%s: got '%s'\n", CASES[i].name, ok ? "no refusal" : e.text);
-        wrong += !said;
-        assert_true(ok || (!a.models[0].layers && !a.draft_ids));
-        if (ok) adapter_close(&a);
-        folder_remove(dir);
-    }
-    if (wrong) fail_msg("%zu cases went wrong", wrong);
+    spoiled_drafts_are_refused(*state, "tests/fixtures/eagle", CASES, sizeof CASES / sizeof *CASES);
 }
 
 int main(void) {
