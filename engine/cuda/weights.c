@@ -25,10 +25,10 @@
 #include <unistd.h>
 
 // A tensor's codes as kernels here may have them: those of 6 bits, and of 5 bits without lows of their own,
-// as codes of 8.
+// as codes of 8; scales that share an f16 as f32.
 static Codes codes_here(const Tensor *t) {
     Codes c = t->codes;
-    if (c.bits == 6) c.bits = 8, c.kind = SCALES_F32;
+    if (c.bits == 6 || c.kind == SCALES_TIMES) c.bits = 8, c.kind = SCALES_F32;
     if (c.bits == 5) c.bits = c.kind == SCALES_F16 ? 8 : 0;
     return c;
 }

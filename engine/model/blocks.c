@@ -4,9 +4,12 @@
 //      Q5_0  32 codes of 5 bits, a scale          Q4_1, Q5_1  as these, with a low
 //      Q4_K, Q5_K  8 x 32 codes; scale and low of each 32 are 6 bits times one f16 of the 256
 //      Q6_K  16 x 16 codes of 6 bits; the scale of each 16 is 8 bits times one f16 of the 256
+//      Q3_K  16 x 16 codes of 3 bits, scales of 6; unpacked as Q6_K
+//      IQ4_NL, IQ4_XS  4 bits name one of sixteen levels of 8; unpacked as codes of 8 bits, with scales as
+//                      Q8_0, or of 6 bits for each 32 as Q6_K
 //
 // The values are those that ggml computes, rounded to bf16. Codes and scales take as many bytes as in the
-// file (nested scales 20 for 16).
+// file (nested scales 20 for 16), but those of the last two lines more.
 //
 // A function for each format gives the codes of one block, and its scales as Tensor has them.
 #include "engine/model/tensor.h"
@@ -100,6 +103,46 @@ static void unpack_q6_k(const uint8_t *block, int8_t *codes, void *scales) {
     }
 }
 
+// Three bits: two of a byte that four codes share, and one that says whether the code isn't 4 less. Of each
+// scale the lower four bits are half a byte, the upper two a quarter.
+static void unpack_q3_k(const uint8_t *block, int8_t *codes, void *scales) {
+    const uint8_t *lows = block + 96, *uppers = block + 104;
+    ScaleTimes times;
+    memcpy(&times.scale, block + 108, 2);
+    for (int i = 0; i < GROUPS_TIMES; i++)
+        times.factor[i] =
+            (int8_t)(((lows[i % 8] >> i / 8 * 4 & 15) | (uppers[i % 4] >> i / 4 * 2 & 3) << 4) - 32);
+    memcpy(scales, &times, sizeof times);
+    for (size_t part = 0; part < PARTS; part++)
+        for (size_t k = 0; k < SMALL; k++)
+            codes[part * SMALL + k] = (int8_t)((block[32 + part / 4 * 32 + k] >> part % 4 * 2 & 3) -
+                                               (block[k] >> part & 1 ? 0 : 4));
+}
+
+// Sixteen levels, dense around 0 as weights are.
+static void levels(const uint8_t *bytes, int8_t *codes) {
+    static const int8_t LEVELS[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    halves(bytes, SMALL / 2, codes);
+    for (int i = 0; i < SMALL; i++) codes[i] = LEVELS[codes[i]];
+}
+
+static void unpack_iq4_nl(const uint8_t *block, int8_t *codes, void *scales) {
+    memcpy(scales, block, 2);
+    levels(block + 2, codes);
+}
+
+static void unpack_iq4_xs(const uint8_t *block, int8_t *codes, void *scales) {
+    const uint8_t *uppers = block + 2, *lows = block + 4;
+    ScaleTimes times;
+    memcpy(&times.scale, block, 2);
+    for (size_t part = 0; part < PARTS; part++) {
+        int low = lows[part / 2] >> part % 2 * 4 & 15, upper = uppers[part / 4] >> part % 4 * 2 & 3;
+        times.factor[part * 2] = times.factor[part * 2 + 1] = (int8_t)((low | upper << 4) - 32);
+        levels(block + 8 + part * SMALL / 2, codes + part * SMALL);
+    }
+    memcpy(scales, &times, sizeof times);
+}
+
 static const BlockFormat FORMATS[] = {
     {"Q8_0", SMALL, 34, {8, 32, SCALES_F16, NULL}, unpack_q8_0},
     {"Q4_0", SMALL, 18, {4, 32, SCALES_F16, NULL}, unpack_q4_0},
@@ -109,6 +152,9 @@ static const BlockFormat FORMATS[] = {
     {"Q4_K", LARGE, 144, {4, 32, SCALES_NESTED, NULL}, unpack_q4_k},
     {"Q5_K", LARGE, 176, {5, 32, SCALES_NESTED, NULL}, unpack_q5_k},
     {"Q6_K", LARGE, 210, {6, 16, SCALES_TIMES, NULL}, unpack_q6_k},
+    {"Q3_K", LARGE, 110, {6, 16, SCALES_TIMES, NULL}, unpack_q3_k},
+    {"IQ4_NL", SMALL, 18, {8, 32, SCALES_F16, NULL}, unpack_iq4_nl},
+    {"IQ4_XS", LARGE, 136, {8, 16, SCALES_TIMES, NULL}, unpack_iq4_xs},
 };
 
 const BlockFormat *block_format(const char *name) {

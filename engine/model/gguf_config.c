@@ -289,7 +289,8 @@ static const char *file_type(const Gguf *g) {
         int number;
         const char *name;
     } TYPES[] = {{2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
-                 {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"}, {18, "Q6_K"}};
+                 {11, "Q3_K_S"}, {12, "Q3_K_M"}, {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"},
+                 {16, "Q5_K_S"}, {17, "Q5_K_M"}, {18, "Q6_K"},   {25, "IQ4_NL"}, {30, "IQ4_XS"}};
     const GgufValue *v = gguf_find(g, "general.file_type");
     for (size_t i = 0; v && v->count == 1 && i < sizeof TYPES / sizeof *TYPES; i++)
         if (gguf_number(v, 0) == TYPES[i].number) return TYPES[i].name;

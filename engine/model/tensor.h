@@ -19,7 +19,7 @@
 // column c in its low half, and those of column 16 + c. The upper bits of column c are, of 5 bits, bit c / 4
 // of byte c % 4 of four; of 6 bits, the two from bit c / 8 * 2 on, of byte c % 8 of eight.
 //
-// Scales have at most 15 significant bits (18 in groups of 16, whose codes have 6 bits; 17 for codes of 5
+// Scales have at most 15 significant bits (18 for codes of 6 bits in groups of 16, 16 of 8; 17 for codes of 5
 // bits, 20 of 4), so that code * scale is exact. A value is 0 or at least 2^-126, and below 2^111.
 #pragma once
 #include "engine/base/numbers.h"
@@ -34,7 +34,7 @@ typedef enum {
     SCALES_PAIRS,  // ScalePair
     SCALES_NESTED, // ScaleNest, for GROUPS_NESTED groups at a time; of 4 and 5 bits
     SCALES_HALVES, // two f16: scale and low
-    SCALES_TIMES,  // ScaleTimes, for GROUPS_TIMES groups at a time; of 6 bits
+    SCALES_TIMES,  // ScaleTimes, for GROUPS_TIMES groups at a time; of 6 and 8 bits
 } ScaleKind;
 
 enum { GROUPS_NESTED = 8, GROUPS_TIMES = 16, GROUP_LEAST = 32, GROUP_MOST = 128 };

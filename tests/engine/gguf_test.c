@@ -151,7 +151,7 @@ static void values_of_blocks(void **state) {
         check_blocks(&g, view.data, &g.tensors[i]);
         count++;
     }
-    assert_int_equal(count, 8);
+    assert_int_equal(count, 11);
     gguf_release(&g);
     file_unmap(&view);
 }

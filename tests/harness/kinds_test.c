@@ -78,10 +78,11 @@ typedef struct Format {
     const char *name;
     int id, numbers, bytes; // of a block
 } Format;
-static const Format FORMATS[] = {{"F32", 0, 1, 4},       {"F16", 1, 1, 2},      {"BF16", 30, 1, 2},
-                                 {"Q4_0", 2, 32, 18},    {"Q4_1", 3, 32, 20},   {"Q5_0", 6, 32, 22},
-                                 {"Q5_1", 7, 32, 24},    {"Q8_0", 8, 32, 34},   {"Q4_K", 12, 256, 144},
-                                 {"Q5_K", 13, 256, 176}, {"Q6_K", 14, 256, 210}};
+static const Format FORMATS[] = {{"F32", 0, 1, 4},        {"F16", 1, 1, 2},       {"BF16", 30, 1, 2},
+                                 {"Q4_0", 2, 32, 18},     {"Q4_1", 3, 32, 20},    {"Q5_0", 6, 32, 22},
+                                 {"Q5_1", 7, 32, 24},     {"Q8_0", 8, 32, 34},    {"Q4_K", 12, 256, 144},
+                                 {"Q5_K", 13, 256, 176},  {"Q6_K", 14, 256, 210}, {"Q3_K", 11, 256, 110},
+                                 {"IQ4_XS", 23, 256, 136}};
 
 // Random numbers whose bytes are below 0x3c: read as a scale of a block or as a number, each is finite and at
 // most 1 or so.

@@ -195,11 +195,12 @@ def pack(name):
 
 BLOCKS = [T.Q8_0, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q4_K, T.Q5_K, T.Q6_K]
 SCALES = {T.Q8_0: [0], T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q4_K: [0, 2], T.Q5_K: [0, 2],
-          T.Q6_K: [208]}
+          T.Q6_K: [208], T.Q3_K: [108], T.IQ4_NL: [0], T.IQ4_XS: [0]}
 R = np.random.default_rng(29)
+LATER = np.random.default_rng(31)  # of kinds that came later: the other files stay as they are
 
 
-def random_blocks(kind, rows, columns, spread=None):
+def random_blocks(kind, rows, columns, spread=None, R=R):
     """All bits random but the f16 scales, which are finite, with some at 0, the smallest and the largest."""
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     blocks = R.integers(0, 256, (rows * columns // numbers, size), dtype=np.uint8)
@@ -223,6 +224,10 @@ def write_blocks():
     w = gguf.GGUFWriter(os.path.join(OUT, "blocks.gguf"), "blocks")
     for kind in BLOCKS:
         blocks = random_blocks(kind, 5, 512)
+        w.add_tensor(kind.name, blocks, raw_dtype=kind)
+        add(w, kind.name + ".values", values(blocks, kind))
+    for kind in T.Q3_K, T.IQ4_NL, T.IQ4_XS:
+        blocks = random_blocks(kind, 5, 512, R=LATER)
         w.add_tensor(kind.name, blocks, raw_dtype=kind)
         add(w, kind.name + ".values", values(blocks, kind))
     finish(w)

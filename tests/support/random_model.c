@@ -196,6 +196,7 @@ static Codes pick_codes(int columns, Random *r) {
     if (c.bits == 8 && random_below(r, 4) == 0) c.group = 16;
     c.kind = (ScaleKind)random_below(r, c.bits == 8 ? SCALES_PAIRS : SCALES_HALVES + 1);
     if (c.kind == SCALES_NESTED && columns % (c.group * GROUPS_NESTED)) c.kind = SCALES_PAIRS;
+    if (c.group < GROUP_LEAST && columns % (c.group * GROUPS_TIMES) == 0) c.kind = SCALES_TIMES;
     return c;
 }
 

@@ -16,8 +16,9 @@ typedef struct {
     int group; // the first group of a row's second block
 } Case;
 
-static const Case CASES[] = {{"Q8_0", 0, 1}, {"Q4_1", 2, 1}, {"Q5_0", 0, 1},   {"Q5_1", 0, 1},
-                             {"Q4_K", 2, 8}, {"Q5_K", 0, 8}, {"Q6_K", 208, 16}};
+static const Case CASES[] = {{"Q8_0", 0, 1},   {"Q4_1", 2, 1},   {"Q5_0", 0, 1},    {"Q5_1", 0, 1},
+                             {"Q4_K", 2, 8},   {"Q5_K", 0, 8},   {"Q6_K", 208, 16}, {"Q3_K", 108, 16},
+                             {"IQ4_NL", 0, 1}, {"IQ4_XS", 0, 16}};
 
 // The same weight as f32: values as the format defines them, which round to those of the codes.
 static void check_exact(const Case *c, const Binding *b, const WeightSpec *s, const Found *f, size_t row) {
@@ -61,9 +62,12 @@ static void check(const Case *c) {
     WeightSpec s = {.name = "x", .which = W_EMBEDDING, .layer = -1, .rows = ROWS, .columns = COLUMNS};
     Error e = {0};
     if (!blocks_bind(&b, &s, format, &(Found){&stored, &shard}, &e)) fail_msg("%s: %s", c->format, e.text);
-    // What memory has more than the file.
-    size_t nests = format->codes.kind == SCALES_NESTED ? size / bytes * 4 : 0;
-    assert_int_equal(tensor_bytes(&m.embedding), size + nests);
+    // What memory has more than the file: 4 bytes a nest; codes of 3 bits are kept as 6, of 4 that name levels as 8.
+    const char *f = c->format;
+    size_t more = format->codes.kind == SCALES_NESTED ? 4 : f[0] == 'I' ? (size_t)format->numbers / 2 : 0;
+    if (strcmp(f, "Q3_K") == 0) more = 100;
+    if (strcmp(f, "IQ4_XS") == 0) more = 128 + 10;
+    assert_int_equal(tensor_bytes(&m.embedding), size + size / bytes * more);
     unsigned char codes[COLUMNS], scales[COLUMNS];
     for (int i = 0; i < ROWS; i++) {
         Tensor want = {

@@ -156,7 +156,7 @@ static Codes pick_codes(int round, Random *r) {
     static const Codes kinds[] = {
         {4, 0, SCALES_F16, NULL},     {8, 0, SCALES_F16, NULL},     {5, 32, SCALES_F16, NULL},
         {6, 16, SCALES_TIMES, NULL},  {4, 0, SCALES_F32, NULL},     {8, 0, SCALES_F32, NULL},
-        {5, 32, SCALES_HALVES, NULL}, {4, 0, SCALES_PAIRS, NULL},   {6, 16, SCALES_F32, NULL},
+        {5, 32, SCALES_HALVES, NULL}, {4, 0, SCALES_PAIRS, NULL},   {8, 16, SCALES_TIMES, NULL},
         {4, 0, SCALES_NESTED, NULL},  {5, 32, SCALES_NESTED, NULL}, {4, 0, SCALES_HALVES, NULL},
         {5, 32, SCALES_PAIRS, NULL}};
     Codes c = kinds[round % (int)(sizeof kinds / sizeof *kinds)];
