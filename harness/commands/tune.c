@@ -17,17 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The result for one batch.
-typedef struct TunedBatch {
+// The result for one batch at one context.
+typedef struct Tuned {
     int batch, drafted; // drafted: tokens a step; 0: autoregressive decoding is as fast
+    int context;        // 0: that of the prompts, raced; another is reckoned
     double speedup;     // NAN: nothing was measured
     Interval interval;
     Text method; // the choice
-} TunedBatch;
+} Tuned;
 
 typedef struct {
     TuneAsk ask;
-    const char *budget, *db, *tree, *batches, *schedule;
+    const char *budget, *db, *tree, *batches, *contexts, *schedule;
     int nodes;
     bool force;
     TuneOptions race;
@@ -73,6 +74,9 @@ static const Arg OPTIONS[] = {
      .value = "FILE"},
     {"batches", ARG_WORD, AT(batches), .help = "of --schedule; each takes up to the budget", .value = "LIST",
      .fallback = BATCHES},
+    {"contexts", ARG_WORD, AT(contexts),
+     .help = "of --schedule, besides that of the prompts: the choice there, by steps timed there",
+     .value = "LIST"},
     {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "127", .help = "--tree: guesses, at most", .value = "N"},
     ARG_FORCE(AT(force)),
     {"racers", ARG_INT, AT(race.racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
@@ -112,8 +116,14 @@ static int code_of(const TuneResult *r, const Plan *p) {
     return r->failed ? EXIT_PARTIAL : EXIT_DONE;
 }
 
+static void note(const Plan *p, int choice, double speedup, Tuned *out) {
+    out->speedup = speedup;
+    out->drafted = speedup > 1 ? p->inputs.work[choice].longest - 1 : 0;
+    tune_method_text(&p->experiment, &p->sweep.points[choice], &out->method);
+}
+
 static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, const Plan *p,
-                 const TuneSpace *space, TunedBatch *tuned, int *exit, Error *e) {
+                 const TuneSpace *space, Tuned *tuned, int *exit, Error *e) {
     TuneResult result;
     TuneReport report = {.prepared = p,
                          .options = o,
@@ -139,10 +149,13 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
         ok = records_print(tune_report_json(&report), "points", &a->records, e);
     else if (ok && !records_asked(&a->records)) tune_report(&report);
     if (ok && result.choice >= 0) {
-        tuned->speedup = tune_speedup(&result, result.choice, result.race_rounds ? result.sample_rounds : 0);
-        tuned->drafted = tuned->speedup > 1 ? p->inputs.work[result.choice].longest - 1 : 0;
+        double speedup = tune_speedup(&result, result.choice, result.race_rounds ? result.sample_rounds : 0);
+        note(p, result.choice, speedup, tuned);
         if (result.speedup.high > 0) tuned->interval = result.speedup;
-        tune_method_text(&p->experiment, &p->sweep.points[result.choice], &tuned->method);
+        for (int i = 0; i < o->context_count; i++) {
+            int fastest = tune_fastest_at(&result, &result.elsewhere[i], &speedup);
+            if (fastest >= 0) note(p, fastest, speedup, &tuned[1 + i]);
+        }
     }
     if (ok && code > *exit) *exit = code;
     else ledger_end_early(ledger, e);
@@ -151,7 +164,7 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
     return ok;
 }
 
-static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Plan *p, TunedBatch *tuned,
+static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Plan *p, Tuned *tuned,
                           CommandLine *line, Error *e) {
     Ledger ledger;
     TuneSpace space;
@@ -194,9 +207,25 @@ static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *
     return ok;
 }
 
-static bool tune_once(const TuneArguments *a, TunedBatch *tuned, CommandLine *line, Error *e) {
+// A context that holds those of --contexts, and the largest step after each.
+static bool make_room(const TuneArguments *a, Plan *p, Error *e) {
+    const InputModel *m = &p->inputs.models[p->inputs.schedule->setups[0].model];
+    int longest = a->race.context_count ? a->race.contexts[a->race.context_count - 1] : 0, rows = 1;
+    for (int i = 0; i < p->sweep.count; i++) rows = (int)fmax(rows, ceil(p->inputs.work[i].rows));
+    if (longest && longest + rows > m->model.shape.context)
+        return error_input(e, "tune: --contexts has %d, the model's context holds %d and a step of %d rows",
+                           longest, m->model.shape.context - rows, rows);
+    if (longest) p->inputs.positions[0] = (int)fmax(p->inputs.positions[0], longest + rows);
+    return true;
+}
+
+static bool tune_once(const TuneArguments *a, Tuned *tuned, CommandLine *line, Error *e) {
     Plan *p = mem_new(1, sizeof *p);
     bool ok = tune_prepare(&a->ask, p, e);
+    if (ok && !make_room(a, p, e)) {
+        plan_release(p);
+        ok = false;
+    }
     if (ok) {
         plan_warn(p);
         ok = a->tree ? tune_tree(a, &a->race, p, e) : tune_prepared(a, &a->race, p, tuned, line, e);
@@ -210,37 +239,49 @@ static bool tune_once(const TuneArguments *a, TunedBatch *tuned, CommandLine *li
 
 static const Column COLUMNS[] = {
     {"batch", "batch", AS_COUNT, .help = "sequences that share a step"},
+    {"context", "context", AS_COUNT, .help = "by steps timed there, not raced; 0: that of the prompts"},
     {"drafted", "drafted", AS_COUNT, .help = "tokens a step; 0: autoregressive decoding is as fast"},
-    {"speedup speedup_low speedup_high", "speedup", AS_MEASURED, .help = "of the choice, in the race"},
+    {"speedup speedup_low speedup_high", "speedup", AS_MEASURED,
+     .help = "of the choice, in the race; reckoned at another context"},
     {.head = "[95%]", .kind = AS_REACH},
     {"method", "choice", .help = "with its parameters"},
 };
 static const TableForm FORM = {"tune --schedule", TABLE_COLUMNS(COLUMNS), .within = "points"};
 
 // vLLM reads ranges of batches, TensorRT-LLM the last batch of each. Between two batches that were measured
-// the numbers are those of the larger.
-static void put_schedule(const TunedBatch *tuned, int count, Text *out) {
-    text_puts(out, "{\"num_speculative_tokens_per_batch_size\": [");
-    for (int i = 0; i < count; i++)
-        text_printf(out, "%s[%d, %d, %d]", i ? ", " : "", i ? tuned[i - 1].batch + 1 : 1, tuned[i].batch,
+// the numbers are those of the larger. `each`: of a batch there are so many.
+static void put_batches(const Tuned *tuned, int each, int count, Text *out) {
+    text_puts(out, "\"num_speculative_tokens_per_batch_size\": [");
+    for (int i = 0; i < count; i += each)
+        text_printf(out, "%s[%d, %d, %d]", i ? ", " : "", i ? tuned[i - each].batch + 1 : 1, tuned[i].batch,
                     tuned[i].drafted);
     text_puts(out, "],\n \"draft_len_schedule\": {");
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i += each)
         text_printf(out, "%s\"%d\": %d", i ? ", " : "", tuned[i].batch, tuned[i].drafted);
-    text_puts(out, "}}\n");
+    text_puts(out, "}");
 }
 
-static bool finish_schedule(const TuneArguments *a, const TunedBatch *tuned, int count, Output *out,
-                            Error *e) {
+static void put_schedule(const Tuned *tuned, int each, int count, Text *out) {
+    text_puts(out, "{");
+    put_batches(tuned, each, count, out);
+    for (int i = 1; i < each; i++) {
+        text_printf(out, "%s{\"context\": %d, ", i > 1 ? ",\n  " : ",\n \"by_context\": [", tuned[i].context);
+        put_batches(tuned + i, each, count - i, out);
+        text_puts(out, i + 1 < each ? "}" : "}]");
+    }
+    text_puts(out, "}\n");
+}
+
+static bool finish_schedule(const TuneArguments *a, const Tuned *tuned, int count, Output *out, Error *e) {
     bool records = records_asked(&a->records);
     RecordTable t = {.form = &FORM, .as = &a->records};
     Text text = {0};
-    put_schedule(tuned, count, &text);
+    put_schedule(tuned, 1 + a->race.context_count, count, &text);
     bool ok =
         output_add(out, a->schedule, &SCHEDULE, text_get(&text), text.length, e) && output_finish(out, e);
     text_release(&text);
     for (int i = 0; i < count; i++)
-        TABLE_ROW(&t, CELL(tuned[i].batch), CELL(tuned[i].drafted),
+        TABLE_ROW(&t, CELL(tuned[i].batch), CELL(tuned[i].context), CELL(tuned[i].drafted),
                   cell_measured(tuned[i].speedup, tuned[i].interval.low, tuned[i].interval.high),
                   CELL(text_get(&tuned[i].method)));
     if (ok && records)
@@ -250,25 +291,46 @@ static bool finish_schedule(const TuneArguments *a, const TunedBatch *tuned, int
     return ok;
 }
 
+// A list of numbers that rise.
+static bool read_rising(const char *text, const char *name, int most, IntList *out, Error *e) {
+    if (!int_list_parse(text, name, 1, most, out, e)) return false;
+    for (int i = 1; i < out->count; i++)
+        if (out->items[i] <= out->items[i - 1])
+            return error_input(e, "tune: %s is '%s', must rise", name, text);
+    return true;
+}
+
+static bool read_contexts(TuneArguments *a, Error *e) {
+    IntList contexts = {.count = 0};
+    if (a->contexts && !read_rising(a->contexts, "--contexts", 1 << 24, &contexts, e)) return false;
+    if (contexts.count > TUNE_CONTEXTS)
+        return error_input(e, "tune: --contexts has %d, must be %d at most", contexts.count, TUNE_CONTEXTS);
+    a->race.context_count = contexts.count;
+    memcpy(a->race.contexts, contexts.items, (size_t)contexts.count * sizeof *contexts.items);
+    return true;
+}
+
 static bool tune_schedule(TuneArguments *a, CommandLine *line, Error *e) {
     IntList batches;
     Output out = {.force = a->force};
-    TunedBatch *tuned;
+    Tuned *tuned;
     int count = 0;
     if (a->tree) return error_input(e, "tune: --tree finds a tree, --schedule a number: give one of them");
-    if (!int_list_parse(a->batches ? a->batches : BATCHES, "--batches", 1, SEQUENCES_MAX, &batches, e))
+    if (!read_rising(a->batches ? a->batches : BATCHES, "--batches", SEQUENCES_MAX, &batches, e) ||
+        !read_contexts(a, e))
         return false;
-    for (int i = 1; i < batches.count; i++)
-        if (batches.items[i] <= batches.items[i - 1])
-            return error_input(e, "tune: --batches is '%s', must rise", a->batches);
-    tuned = mem_new((size_t)batches.count, sizeof *tuned);
+    int each = 1 + a->race.context_count;
+    tuned = mem_new((size_t)(batches.count * each), sizeof *tuned);
     output_reads(&out, a->ask.path);
     bool ok = output_check(&out, a->schedule, &SCHEDULE, e);
-    while (ok && count < batches.count && line->code != EXIT_INTERRUPTED) {
-        TunedBatch *t = &tuned[count++];
-        *t = (TunedBatch){.batch = batches.items[count - 1], .speedup = NAN, .interval = {NAN, NAN, NAN}};
-        a->ask.engine.batch = t->batch;
-        ok = tune_once(a, t, line, e);
+    for (int b = 0; ok && b < batches.count && line->code != EXIT_INTERRUPTED; b++) {
+        for (int i = 0; i < each; i++)
+            tuned[count++] = (Tuned){.batch = batches.items[b],
+                                     .context = i ? a->race.contexts[i - 1] : 0,
+                                     .speedup = NAN,
+                                     .interval = {NAN, NAN, NAN}};
+        a->ask.engine.batch = batches.items[b];
+        ok = tune_once(a, tuned + count - each, line, e);
     }
     if (ok && line->code != EXIT_INTERRUPTED) ok = finish_schedule(a, tuned, count, &out, e);
     for (int i = 0; i < count; i++) text_release(&tuned[i].method);
@@ -279,10 +341,11 @@ static bool tune_schedule(TuneArguments *a, CommandLine *line, Error *e) {
 
 static bool run(void *options, CommandLine *line, Error *e) {
     TuneArguments *a = options;
-    TunedBatch tuned = {0};
+    Tuned tuned = {0};
     if (!a->ask.method) return error_input(e, "tune: give a --method, as --method lookahead");
     if (!a->ask.dataset == !a->ask.path) return error_input(e, "tune: give --dataset NAME or --path FILE");
-    if (a->batches && !a->schedule) return error_input(e, "tune: --batches goes with --schedule");
+    if ((a->batches || a->contexts) && !a->schedule)
+        return error_input(e, "tune: --%s goes with --schedule", a->batches ? "batches" : "contexts");
     a->ask.target = line->words.items[0];
     a->ask.tree = a->tree != NULL;
     a->race.processor = a->ask.processor;

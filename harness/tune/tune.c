@@ -244,7 +244,13 @@ static bool measure_surface(Tune *t, Error *e) {
     show_phase(t, "surface", 1);
     if (!measure_prompts(t, e)) return false;
     ask.context = (int)(t->prompt_tokens + max_tokens / 2);
-    return goes_on(t, tune_surface(&t->models.target, &ask, &t->out->surface, e), e);
+    if (!goes_on(t, tune_surface(&t->models.target, &ask, &t->out->surface, e), e)) return false;
+    for (int i = 0; i < t->o->context_count && t->out->end != TUNE_INTERRUPTED; i++) {
+        ask.context = t->o->contexts[i];
+        show_phase(t, "surface", 2 + i);
+        if (!goes_on(t, tune_surface(&t->models.target, &ask, &t->out->elsewhere[i], e), e)) return false;
+    }
+    return true;
 }
 
 // --- halving ---------------------------------------------------------------------------------------------

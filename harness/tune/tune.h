@@ -47,8 +47,11 @@ bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, E
 
 // --- tuning
 
+enum { TUNE_CONTEXTS = 8 };
+
 typedef struct TuneOptions {
-    double budget_s; // nothing is begun that is expected to end later
+    int contexts[TUNE_CONTEXTS], context_count; // to time steps at, too
+    double budget_s;                            // nothing is begun that is expected to end later
     double share;    // most of the time that a sweep would take; a small space may get more
     int racers;      // at most
     int laps;        // of a race through the prompts, at most
@@ -84,6 +87,7 @@ typedef struct TuneResult {
     TuneSeat *seats; // (points + 1)
     int batch;       // prompts of a round
     TuneSurface surface;
+    TuneSurface elsewhere[TUNE_CONTEXTS]; // (the options' contexts)
     int points;
     int excluded; // points that cannot win, whatever is accepted of them
     int sample_rounds, race_rounds;
@@ -105,6 +109,11 @@ bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out);
 
 // The point's speedup over the baseline in the rounds from `from` on that it has answered; NAN: none.
 double tune_speedup(const TuneResult *r, int point, int from);
+
+// The fastest of those that raced, with its speedup, if the same tokens had been written where steps take what
+// they took `there`: each step by as much longer as one of as many rows is there. Of a draft's passes the time
+// stays. -1: none raced.
+int tune_fastest_at(const TuneResult *r, const TuneSurface *there, double *speedup);
 
 // --- printing
 

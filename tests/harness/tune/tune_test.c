@@ -401,23 +401,27 @@ static void mistakes(void **state) {
 // refused before anything is measured.
 static void schedule(void **state) {
     static const struct {
-        const char *batches, *tree, *why;
-    } ROWS[] = {{"4,2", NULL, "must rise"},
-                {"0,1", NULL, "--batches"},
-                {"x", NULL, "--batches"},
-                {"1", "--tree", "give one of them"}};
+        const char *batches, *option, *value, *why;
+    } ROWS[] = {{"4,2", NULL, NULL, "must rise"},
+                {"0,1", NULL, NULL, "--batches"},
+                {"x", NULL, NULL, "--batches"},
+                {"1", "--contexts", "60,20", "--contexts is '60,20', must rise"},
+                {"1", "--contexts", "1..9", "--contexts has 9, must be 8 at most"},
+                {"1", "--contexts", "100000", "the model's context holds"},
+                {"1", "--tree", "t.tree", "give one of them"}};
     Child c;
     json_t *all, *ranges;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         CHILD_OUTPACE(&c, *state, 2, "tune", "tiny", "--method", "jacobi", "--path", "own.txt", "--device",
-                      "null", "--schedule", "k.json", "--batches", ROWS[i].batches, ROWS[i].tree, "t.tree");
+                      "null", "--schedule", "k.json", "--batches", ROWS[i].batches, ROWS[i].option,
+                      ROWS[i].value);
         if (!strstr(text_get(&c.err), ROWS[i].why))
             fail_msg("%s: wanted '%s' in: %s", ROWS[i].batches, ROWS[i].why, text_get(&c.err));
         child_release(&c);
     }
     CHILD_OUTPACE(&c, *state, 0, "tune", "tiny", "--method", "jacobi", "--axis", "m=1,3", "--path", "own.txt",
-                  "--device", "null", "--budget", "2s", "-n", "8", "--schedule", "k.json", "--batches",
-                  "1,3");
+                  "--device", "null", "--budget", "2s", "-n", "8", "--schedule", "k.json", "--batches", "1,3",
+                  "--contexts", "20,30");
     assert_non_null(strstr(text_get(&c.out), "written to k.json"));
     child_release(&c);
     size_t size;
@@ -430,23 +434,49 @@ static void schedule(void **state) {
     assert_true(first == 2 && last == 3 && (drafted == 0 || drafted == 1 || drafted == 3));
     assert_int_equal(json_integer_value(json_object_get(json_object_get(all, "draft_len_schedule"), "3")),
                      drafted);
+    const json_t *far = json_array_get(json_object_get(all, "by_context"), 1);
+    assert_int_equal(json_integer_value(json_object_get(far, "context")), 30);
+    assert_int_equal(json_array_size(json_object_get(far, "num_speculative_tokens_per_batch_size")), 2);
     json_decref(all);
     mem_free(text);
 }
 
+// Two racers of 4 and 8 rows, which write 2 and 3 tokens a step: where rows are dear the shorter one wins, and
+// where even its rows take twice a token's time, decoding without guesses is as fast.
+static void elsewhere(void **state) {
+    (void)state;
+    TuneAnswer few = {.tokens = 60, .steps = 30, .rows = 120, .seconds = 33},
+               many = {.tokens = 60, .steps = 20, .rows = 160, .seconds = 26},
+               one = {.tokens = 60, .steps = 60, .rows = 60, .seconds = 60};
+    TuneSeat seats[] = {{.answers = &few, .count = 1, .raced = true},
+                        {.answers = &many, .count = 1, .raced = true},
+                        {.answers = &one, .count = 1}};
+    TuneResult r = {.seats = seats,
+                    .points = 2,
+                    .batch = 1,
+                    .race_rounds = 1,
+                    .surface = {{1, 4, 8}, {1, 1, 1.1}, .count = 3}};
+    TuneSurface dear = {{1, 4, 8}, {1, 1.2, 2.2}, .count = 3}, dearer = {{1, 4, 8}, {1, 2, 4}, .count = 3};
+    double speedup;
+    assert_int_equal(tune_fastest_at(&r, &r.surface, &speedup), 1);
+    assert_true(fabs(speedup - 60.0 / 26) < 1e-9);
+    assert_int_equal(tune_fastest_at(&r, &dear, &speedup), 0);
+    assert_true(fabs(speedup - 60.0 / 39) < 1e-9); // 30 steps, each longer by 0.2; a draft's 0.1 stays
+    assert_int_equal(tune_fastest_at(&r, &dearer, &speedup), 0);
+    assert_true(speedup < 1);
+    r.batch = 2; // of a shared step each sequence has a half
+    assert_int_equal(tune_fastest_at(&r, &dear, &speedup), 0);
+    assert_true(fabs(speedup - 60.0 / 36) < 1e-9);
+    seats[0].raced = seats[1].raced = false;
+    assert_int_equal(tune_fastest_at(&r, &dear, &speedup), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches),
-        cmocka_unit_test(finds),
-        cmocka_unit_test(interrupted),
-        cmocka_unit_test(budgets),
-        cmocka_unit_test(no_time),
-        cmocka_unit_test(short_steps_lose),
-        cmocka_unit_test(command),
-        cmocka_unit_test(mistakes),
-        cmocka_unit_test(schedule),
-        cmocka_unit_test(all_methods),
-        cmocka_unit_test(model_free_methods),
+        cmocka_unit_test(batches),   cmocka_unit_test(finds),       cmocka_unit_test(interrupted),
+        cmocka_unit_test(budgets),   cmocka_unit_test(no_time),     cmocka_unit_test(short_steps_lose),
+        cmocka_unit_test(command),   cmocka_unit_test(mistakes),    cmocka_unit_test(schedule),
+        cmocka_unit_test(elsewhere), cmocka_unit_test(all_methods), cmocka_unit_test(model_free_methods),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
