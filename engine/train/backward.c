@@ -43,7 +43,7 @@ static void last_norm(const Pass *p, int thread, int from, int to) {
     const Forward *f = pass_here(p);
     NormSlope s = {.in = f->out,
                    .inverse = f->out_inverse,
-                   .weight = n->parameters.final_norm,
+                   .weight = n->parameters.at[W_FINAL_NORM],
                    .past = n->slopes.stream,
                    .below = n->slopes.stream,
                    .parts = n->slopes.mlp_norm};
@@ -194,7 +194,7 @@ static void embedding_backward(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     int from, to, width = n->shape.width;
-    float *table = n->gradients + n->parameters.embedding;
+    float *table = n->gradients + n->parameters.at[W_EMBEDDING];
     pool_share(width, 16, thread, threads, &from, &to);
     for (int r = 0; r < p->batch->rows; r++)
         n->kernels->add(pass_row(table, p->batch->tokens[r], width) + from,
@@ -205,8 +205,8 @@ void pass_backward(Pass *p) {
     Network *n = p->n;
     p->backward = true;
     pass_rows(p, last_norm);
-    if (n->parameters.final_norm != NO_PARAMETER)
-        pass_add_parts(p, n->slopes.mlp_norm, n->parameters.final_norm);
+    if (n->parameters.at[W_FINAL_NORM] != NO_PARAMETER)
+        pass_add_parts(p, n->slopes.mlp_norm, n->parameters.at[W_FINAL_NORM]);
     for (p->layer = n->shape.layers - 1; p->layer >= 0; p->layer--) {
         pool_run(n->pool, pass_pack, p);
         pass_rows(p, mlp_rows);
@@ -219,5 +219,5 @@ void pass_backward(Pass *p) {
         pass_rows(p, qkv_rows);
         pool_run(n->pool, qkv_weights, p);
     }
-    if (n->parameters.embedding != NO_PARAMETER) pool_run(n->pool, embedding_backward, p);
+    if (n->parameters.at[W_EMBEDDING] != NO_PARAMETER) pool_run(n->pool, embedding_backward, p);
 }

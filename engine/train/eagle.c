@@ -59,9 +59,9 @@ static void input_1(const Pass *p, const Linear *join, int from, int to) {
     const Network *n = p->n;
     LayerTrace *t = pass_trace(p);
     join_rows(p, from, to);
-    linear_forward(join, pass_here(p)->join, n->weights + n->parameters.join, t->in, from, to, false);
+    linear_forward(join, pass_here(p)->join, n->weights + n->parameters.at[W_FC], t->in, from, to, false);
     for (int r = from; r < to; r++)
-        n->kernels->add(pass_row(t->in, r, n->shape.width), n->weights + n->parameters.join_bias,
+        n->kernels->add(pass_row(t->in, r, n->shape.width), n->weights + n->parameters.at[W_FC_BIAS],
                         (size_t)n->shape.width);
     pass_copy(n, t->normed, t->in, from, to);
 }
@@ -72,11 +72,11 @@ static void input_3(const Pass *p, const Linear *join, int from, int to) {
     int width = n->shape.width;
     float epsilon = (float)n->shape.norm_epsilon;
     if (p->forward) pass_copy(n, t->in, output_before(p), from, to);
-    else linear_forward(join, p->batch->states, n->weights + n->parameters.join, t->in, from, to, false);
+    else linear_forward(join, p->batch->states, n->weights + n->parameters.at[W_FC], t->in, from, to, false);
     for (int r = from; r < to; r++) {
         float *row = pass_row(t->normed, r, 2 * width);
         pass_here(p)->embedding_inverse[r] = n->kernels->rmsnorm_forward(
-            embedding_of(p, r), n->weights + n->parameters.token_norm, epsilon, width, row);
+            embedding_of(p, r), n->weights + n->parameters.at[W_TOKEN_NORM], epsilon, width, row);
         t->inverse[r] = n->kernels->rmsnorm_forward(pass_row(t->in, r, width),
                                                     n->weights + n->parameters.layers->at[W_ATTENTION_NORM],
                                                     epsilon, width, row + width);
@@ -99,7 +99,7 @@ static void below_1(const Pass *p, int thread, int from, int to) {
     Linear join = pass_linear(p, thread, MATRIX_JOIN);
     n->kernels->add(d->middle + first, pass_here(p)->normed_slope + first, (size_t)(to - from) * width);
     if (!p->forward) return;
-    linear_backward_input(&join, d->middle, n->weights + n->parameters.join, d->join, from, to);
+    linear_backward_input(&join, d->middle, n->weights + n->parameters.at[W_FC], d->join, from, to);
     for (size_t r = (size_t)from; r < (size_t)to; r++)
         memcpy(d->stream + r * width, d->join + (2 * r + 1) * width, width * sizeof *d->join);
 }
@@ -116,7 +116,7 @@ static void below_3(const Pass *p, int from, int to) {
         float *hidden_parts = pass_row(d->attention_norm, r / NORM_BLOCK, width);
         if (r % NORM_BLOCK == 0) memset(parts, 0, (size_t)width * sizeof *parts);
         if (r % NORM_BLOCK == 0) memset(hidden_parts, 0, (size_t)width * sizeof *parts);
-        n->kernels->rmsnorm_backward(slope, embedding_of(p, r), n->weights + n->parameters.token_norm,
+        n->kernels->rmsnorm_backward(slope, embedding_of(p, r), n->weights + n->parameters.at[W_TOKEN_NORM],
                                      pass_here(p)->embedding_inverse[r], width, slope,
                                      pass_row(d->join, r, 2 * width), parts);
         n->kernels->rmsnorm_backward(
@@ -132,19 +132,19 @@ void eagle_below(const Pass *p, int thread, int from, int to) {
 
 void eagle_weights(const Pass *p, int thread, int threads) {
     const Network *n = p->n;
-    const Parameters *at = &n->parameters;
+    const size_t *at = n->parameters.at;
     const Slopes *d = &n->slopes;
     int width = n->shape.width;
     Linear join = pass_linear(p, thread, MATRIX_JOIN);
     if (is_eagle_1(n)) {
-        pass_weight(p, &join, thread, threads, d->middle, pass_here(p)->join, at->join);
-        pass_bias(p, thread, threads, d->middle, width, width, at->join_bias);
+        pass_weight(p, &join, thread, threads, d->middle, pass_here(p)->join, at[W_FC]);
+        pass_bias(p, thread, threads, d->middle, width, width, at[W_FC_BIAS]);
         return;
     }
-    if (!p->forward) pass_weight(p, &join, thread, threads, d->stream, p->batch->states, at->join);
+    if (!p->forward) pass_weight(p, &join, thread, threads, d->stream, p->batch->states, at[W_FC]);
     if (thread) return;
-    pass_add_parts(p, d->token_norm, at->token_norm);
-    pass_add_parts(p, d->attention_norm, at->layers->at[W_ATTENTION_NORM]);
+    pass_add_parts(p, d->token_norm, at[W_TOKEN_NORM]);
+    pass_add_parts(p, d->attention_norm, n->parameters.layers->at[W_ATTENTION_NORM]);
 }
 
 // --- features --------------------------------------------------------------------------------------------

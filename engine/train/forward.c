@@ -23,7 +23,7 @@ static void input_forward(const Pass *p, int thread, int from, int to) {
     int width = n->shape.width;
     for (int r = from; r < to; r++) {
         size_t at = (size_t)(p->batch->states ? r : p->batch->tokens[r]) * (size_t)width;
-        const float *row = p->batch->states ? p->batch->states : n->weights + n->parameters.embedding;
+        const float *row = p->batch->states ? p->batch->states : n->weights + n->parameters.at[W_EMBEDDING];
         memcpy(pass_row(n->layers[0].in, r, width), row + at, (size_t)width * sizeof(float));
     }
 }
@@ -177,8 +177,8 @@ static void last_norm(const Pass *p, int thread, int from, int to) {
     (void)thread;
     Network *n = p->n;
     const Forward *f = pass_here(p);
-    if (n->parameters.final_norm == NO_PARAMETER) pass_copy(n, n->out_normed, f->out, from, to);
-    else norm_rows(n, f->out, n->parameters.final_norm, n->out_normed, f->out_inverse, from, to);
+    if (n->parameters.at[W_FINAL_NORM] == NO_PARAMETER) pass_copy(n, n->out_normed, f->out, from, to);
+    else norm_rows(n, f->out, n->parameters.at[W_FINAL_NORM], n->out_normed, f->out_inverse, from, to);
 }
 
 // Returns the number of documents.

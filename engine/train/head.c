@@ -99,7 +99,7 @@ static void head_weight(void *argument, int thread, int threads) {
     Linear head = pass_head(p, thread, HEAD_FORWARD);
     pool_share(head.outputs, n->kernels->row_unit, thread, threads, &from, &to);
     linear_backward_weight(&head, n->logits, pass_row(n->out_normed, p->first, n->shape.width), p->rows,
-                           n->gradients + n->parameters.head, from, to);
+                           n->gradients + n->parameters.at[W_HEAD], from, to);
 }
 
 // --- a batch ---------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ static void run_forward(Pass *p, bool learn) {
         p->rows = b->rows - p->first < HEAD_ROWS ? b->rows - p->first : HEAD_ROWS;
         pool_run(p->n->pool, head_forward, p);
         if (learn) pool_run(p->n->pool, head_rows, p);
-        if (learn && p->n->parameters.head != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
+        if (learn && p->n->parameters.at[W_HEAD] != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
     }
     tally(p);
 }

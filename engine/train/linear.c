@@ -69,7 +69,7 @@ void linear_backward_weight(const Linear *l, const float *dy, const float *x, in
 // Where a matrix begins in the parameters; NO_PARAMETER if the layer has none.
 static size_t matrix_at(const Parameters *p, int layer, LayerMatrix m) {
     static const Weight first[LAYER_MATRICES] = {W_Q, W_O, W_GATE, W_DOWN};
-    return m == MATRIX_JOIN ? p->join : p->layers[layer].at[first[m]];
+    return m == MATRIX_JOIN ? p->at[W_FC] : p->layers[layer].at[first[m]];
 }
 
 // Without scratch, which belongs to a thread. If an MLP has no up, the products skip that half of each row.
@@ -107,7 +107,7 @@ Linear pass_head(const Pass *p, int thread, HeadProduct h) {
     return l;
 }
 
-static bool head_learns(const Network *n) { return n->parameters.head != NO_PARAMETER; }
+static bool head_learns(const Network *n) { return n->parameters.at[W_HEAD] != NO_PARAMETER; }
 
 // A frozen head is the target's, whose logits are wanted.
 static bool heads_open(Network *n) {

@@ -118,7 +118,7 @@ static void network_check(const Network *n) {
 // Opens everything except parameters and target_head, which are there already.
 static bool open_rest(Network *n, Error *e) {
     const NetworkOptions *o = &n->options;
-    size_t head = n->parameters.head;
+    size_t head = n->parameters.at[W_HEAD];
     assert(n->parameters.total > 0 && (head != NO_PARAMETER || n->target_head));
     n->kernels = train_kernels_find(o->isa, e);
     if (n->kernels) n->pool = o->pool ? o->pool : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);

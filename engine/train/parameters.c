@@ -34,22 +34,14 @@ static size_t add_parameter(Parameters *p, const WeightSpec *s) {
 static void add_weight(Parameters *p, const WeightSpec *s) {
     size_t at = add_parameter(p, s);
     if (s->which < LAYER_WEIGHTS) p->layers[s->layer].at[s->which] = at;
-    else if (s->which == W_EMBEDDING) p->embedding = at;
-    else if (s->which == W_FINAL_NORM) p->final_norm = at;
-    else if (s->which == W_HEAD) p->head = at;
-    else if (s->which == W_FC) p->join = at;
-    else if (s->which == W_FC_BIAS) p->join_bias = at;
-    else if (s->which == W_TOKEN_NORM) p->token_norm = at;
+    else p->at[s->which] = at;
 }
 
 static void begin_plan(Parameters *p, int layers) {
     assert(layers > 0);
     *p = (Parameters){.list = mem_new((size_t)layers * LAYER_WEIGHTS + WEIGHTS, sizeof *p->list),
-                      .layers = mem_new((size_t)layers, sizeof *p->layers),
-                      .embedding = NO_PARAMETER,
-                      .join = NO_PARAMETER,
-                      .join_bias = NO_PARAMETER,
-                      .token_norm = NO_PARAMETER};
+                      .layers = mem_new((size_t)layers, sizeof *p->layers)};
+    for (Weight w = 0; w < WEIGHTS; w++) p->at[w] = NO_PARAMETER;
 }
 
 bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
@@ -65,7 +57,7 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
         WeightSpec s = weights_at(&m, i);
         add_weight(p, &s);
     }
-    p->head = p->embedding;
+    p->at[W_HEAD] = p->at[W_EMBEDDING];
     parameters_check(p);
     return true;
 }

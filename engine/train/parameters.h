@@ -38,12 +38,8 @@ typedef struct Parameters {
     int count;
     size_t total;      // numbers
     LayerPlan *layers; // (shape.layers)
-    size_t embedding;  // (vocab, width); NO_PARAMETER in an adapter
-    size_t final_norm; // (width)
-    size_t head;       // (vocab, width): a model's embedding, an adapter's own head, or NO_PARAMETER
-    // Of an EAGLE head; NO_PARAMETER elsewhere.
-    size_t join, join_bias; // fc: (width, shape_fc_width); (width), EAGLE-1's
-    size_t token_norm;      // (width), EAGLE-3's
+    // Of the weights outside layers; NO_PARAMETER: it has none. A tied head is at the embedding's place.
+    size_t at[WEIGHTS];
 } Parameters;
 
 // Plans a model of `shape` without optional weights, whose head is its embedding. Other shapes are an Error.

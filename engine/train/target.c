@@ -169,10 +169,11 @@ void target_start(const Target *t, Network *n, uint64_t seed) {
     const Parameters *p = &n->parameters;
     size_t width = (size_t)n->shape.width;
     parameters_start(p, &n->shape, seed, n->weights);
-    if (p->final_norm != NO_PARAMETER) tensor_load(&t->choice.model->final_norm, n->weights + p->final_norm);
-    if (p->head != NO_PARAMETER)
-        memcpy(n->weights + p->head, t->head, (size_t)n->shape.vocab * width * sizeof(float));
-    if (p->join_bias != NO_PARAMETER) memset(n->weights + p->join_bias, 0, width * sizeof(float));
+    if (p->at[W_FINAL_NORM] != NO_PARAMETER)
+        tensor_load(&t->choice.model->final_norm, n->weights + p->at[W_FINAL_NORM]);
+    if (p->at[W_HEAD] != NO_PARAMETER)
+        memcpy(n->weights + p->at[W_HEAD], t->head, (size_t)n->shape.vocab * width * sizeof(float));
+    if (p->at[W_FC_BIAS] != NO_PARAMETER) memset(n->weights + p->at[W_FC_BIAS], 0, width * sizeof(float));
     if (!is_medusa(t)) return;
     memset(n->weights + p->layers->at[W_GATE], 0, width * width * sizeof(float));
     memset(n->weights + p->layers->at[W_GATE_BIAS], 0, width * sizeof(float));

@@ -136,8 +136,9 @@ static double row_loss(const Plain *p, const Batch *b, const double *x, int r) {
     int vocab = p->s->real_vocab, width = p->s->width;
     double normed[PLAIN_WIDTH], logits[PLAIN_WIDTH], state[PLAIN_WIDTH], wanted[PLAIN_WIDTH], loss = 0;
     if (b->targets[r] < 0) return 0;
-    norm(p, x, p->p->final_norm, normed);
-    linear(normed, p->p->head == NO_PARAMETER ? p->target_head : p->w + p->p->head, width, vocab, logits);
+    norm(p, x, p->p->at[W_FINAL_NORM], normed);
+    linear(normed, p->p->at[W_HEAD] == NO_PARAMETER ? p->target_head : p->w + p->p->at[W_HEAD], width, vocab,
+           logits);
     double all = log_of_sum(logits, vocab);
     if (!b->wanted) return all - logits[b->targets[r]];
     int deep = p->wanted_width;
@@ -171,14 +172,14 @@ static void eagle_row(Plain *p, const Batch *b, int forward, int r) {
     if (p->s->input == INPUT_FUSED) {
         memcpy(joined, e, (size_t)width * sizeof *e);
         memcpy(joined + width, fed, (size_t)width * sizeof *e);
-        linear(joined, p->w + p->p->join, 2 * width, width, x);
-        for (int i = 0; i < width; i++) x[i] += p->w[p->p->join_bias + (size_t)i];
+        linear(joined, p->w + p->p->at[W_FC], 2 * width, width, x);
+        for (int i = 0; i < width; i++) x[i] += p->w[p->p->at[W_FC_BIAS] + (size_t)i];
         fill_qkv(p, b, p->p->layers->at[W_Q], forward, r, x, width);
         return;
     }
     if (forward) memcpy(x, fed, (size_t)width * sizeof *x);
-    else linear(fed, p->w + p->p->join, states, width, x);
-    norm(p, e, p->p->token_norm, joined);
+    else linear(fed, p->w + p->p->at[W_FC], states, width, x);
+    norm(p, e, p->p->at[W_TOKEN_NORM], joined);
     norm(p, x, p->p->layers->at[W_ATTENTION_NORM], joined + width);
     fill_qkv(p, b, p->p->layers->at[W_Q], forward, r, joined, 2 * width);
 }
@@ -207,7 +208,7 @@ static double plain_loss(Plain *p, const Batch *b) {
     for (int r = 0; r < b->rows; r++)
         for (int i = 0; i < width; i++)
             p->x[0][r][i] = b->states ? (double)b->states[r * width + i]
-                                      : p->w[p->p->embedding + (size_t)(b->tokens[r] * width + i)];
+                                      : p->w[p->p->at[W_EMBEDDING] + (size_t)(b->tokens[r] * width + i)];
     for (int layer = 0; layer < p->s->layers; layer++) {
         const LayerPlan *plan = &p->p->layers[layer];
         if (layer_has(plan, W_Q)) attention(p, b, plan);

@@ -161,7 +161,7 @@ static void agreement(void **state) {
     open_case(&c, ADAPTER_MEDUSA, 90, 40, &r);
     Network n = open_network(&c, 1, NULL);
     size_t width = (size_t)n.shape.width, vocab = (size_t)n.shape.real_vocab;
-    float *head = n.weights + n.parameters.head;
+    float *head = n.weights + n.parameters.at[W_HEAD];
     int learned = 0;
     c.batch.wanted = c.states;
     for (int i = 0; i < 90; i++) learned += c.targets[i] >= 0;

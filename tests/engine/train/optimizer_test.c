@@ -89,7 +89,7 @@ static void embeddings(void **state) {
                           .epsilon = 1e-8,
                           .weight_decay = 0.5};
     Pair p = open_pair(&o, 2), was = open_pair(&o, 1);
-    size_t at = p.n.parameters.embedding, q = p.n.parameters.layers[0].at[W_Q];
+    size_t at = p.n.parameters.at[W_EMBEDDING], q = p.n.parameters.layers[0].at[W_Q];
     p.n.gradients[at] = 1;
     p.n.gradients[q] = 1;
     optimizer_step(&p.o, &p.n, 1); // the first step of AdamW is as long as its rate

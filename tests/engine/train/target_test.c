@@ -371,11 +371,11 @@ static void check_export(int v, const char *dir, Random *r) {
         expect_tensor(n, plan->at[W_GATE], &layer[W_GATE]);
         expect_tensor(n, plan->at[W_GATE_BIAS], &layer[W_GATE_BIAS]);
         expect_tensor(n, plan->at[W_DOWN], &layer[W_DOWN]);
-        expect_tensor(n, n->parameters.final_norm, &a.models[i].final_norm);
-        expect_tensor(n, n->parameters.head, &a.models[i].head);
-        expect_tensor(n, n->parameters.join, &a.models[i].fc);
-        expect_tensor(n, n->parameters.join_bias, &a.models[i].fc_bias);
-        expect_tensor(n, n->parameters.token_norm, &a.models[i].token_norm);
+        expect_tensor(n, n->parameters.at[W_FINAL_NORM], &a.models[i].final_norm);
+        expect_tensor(n, n->parameters.at[W_HEAD], &a.models[i].head);
+        expect_tensor(n, n->parameters.at[W_FC], &a.models[i].fc);
+        expect_tensor(n, n->parameters.at[W_FC_BIAS], &a.models[i].fc_bias);
+        expect_tensor(n, n->parameters.at[W_TOKEN_NORM], &a.models[i].token_norm);
     }
     adapter_close(&a);
     trainer_close(&t);
@@ -511,7 +511,7 @@ static void fewer_tokens(void **state) {
     assert_memory_equal(&a.kind, &kind, sizeof kind);
     assert_int_equal(a.models[0].shape.vocab, FEWER);
     assert_memory_equal(a.draft_ids, t.draft_ids, FEWER * sizeof *a.draft_ids);
-    expect_tensor(t.networks, t.networks->parameters.head, &a.models[0].head);
+    expect_tensor(t.networks, t.networks->parameters.at[W_HEAD], &a.models[0].head);
     adapter_close(&a);
     trainer_close(&t);
     TrainConfig c = config_of(&w, 100);

@@ -276,8 +276,8 @@ static void exported_model_opens(void **state) {
     assert_true(m.shape.tied_head);
     assert_int_equal(m.bos, 1);
     assert_int_equal(m.eos[0], 2);
-    expect_tensor(&t, t.networks[0].parameters.embedding, &m.embedding);
-    expect_tensor(&t, t.networks[0].parameters.final_norm, &m.final_norm);
+    expect_tensor(&t, t.networks[0].parameters.at[W_EMBEDDING], &m.embedding);
+    expect_tensor(&t, t.networks[0].parameters.at[W_FINAL_NORM], &m.final_norm);
     expect_tensor(&t, plan->at[W_Q], &m.layers[1].w[W_Q]);
     expect_tensor(&t, plan->at[W_Q] + q_size, &m.layers[1].w[W_K]);
     expect_tensor(&t, plan->at[W_GATE], &m.layers[1].w[W_GATE]);
