@@ -9,7 +9,8 @@
 //
 // Scores aren't kept for the backward pass, which computes P again from the queries and keys.
 //
-// Where rows have keys of their own, each row of P begins with those: own | 0 ........ t.
+// Where rows have keys of their own, each row of P begins with those: own | 0 ........ t. A row of a shorter
+// block has fewer, and leaves the first columns out.
 #include "engine/train/pass.h"
 
 #include <assert.h>
@@ -17,7 +18,7 @@
 
 // Rows of a block over all query heads: whole tiles of every kernel set, and few enough that a block's
 // weights and their gradients stay in the second-level cache.
-enum { BLOCK_ROWS_ALL_HEADS = 96 };
+enum { BLOCK_ROWS_ALL_HEADS = 96, OWN_MAX = BLOCK_MOST };
 
 // A task's keys and values, packed once for all blocks: transposed for products with a (rows, head_dim), and
 // as they are for products with weights (rows, keys).
@@ -49,7 +50,7 @@ static size_t score_stride(int keys) { return ((size_t)(keys + 15) / 16 | 1) * 1
 
 size_t attention_scratch(const TrainKernels *k, int rows, int group, int head_dim) {
     size_t block = (size_t)(block_queries(group) * group);
-    return k->scratch + 2 * block * ((size_t)head_dim + score_stride(rows + FORWARDS_MAX)) +
+    return k->scratch + 2 * block * ((size_t)head_dim + score_stride(rows + OWN_MAX)) +
            2 * (k->panels_size(head_dim, rows) + k->panels_size(rows, head_dim));
 }
 
@@ -63,6 +64,9 @@ static Panels pack(const AttentionTask *t, const TrainKernels *k, const float *f
     return p;
 }
 
+// Where the block of a row begins.
+static int begin_of(const AttentionTask *t, int row) { return t->begin[row] - t->first; }
+
 static QueryBlock block_at(const AttentionTask *t, const TrainKernels *k, const Packed *packed, int first,
                            float *scratch) {
     int most = block_queries(t->group), left = t->rows - first;
@@ -70,13 +74,14 @@ static QueryBlock block_at(const AttentionTask *t, const TrainKernels *k, const 
     QueryBlock b = {.t = t, .k = k, .packed = packed, .first = first, .count = left < most ? left : most};
     b.rows = b.count * t->group;
     b.keys = first + b.count;
+    if (t->begin) b.keys = begin_of(t, b.keys - 1) ? begin_of(t, b.keys - 1) : 1; // the one is then unseen
     b.stride = score_stride(t->own + b.keys);
     b.q = scratch;
     b.mixed = b.q + width;
     b.p = b.mixed + width;
     b.dp = b.p + (size_t)(most * t->group) * score_stride(t->own + t->rows);
     b.scratch = b.dp + (size_t)(most * t->group) * score_stride(t->own + t->rows);
-    assert(b.count > 0 && b.keys <= t->rows && t->own <= FORWARDS_MAX);
+    assert(b.count > 0 && b.keys <= t->rows && t->own <= OWN_MAX);
     return b;
 }
 
@@ -96,19 +101,42 @@ static void scatter(const QueryBlock *b, const float *from, float *to, size_t st
 
 static float scale_of(const AttentionTask *t) { return 1.0f / sqrtf((float)t->head_dim); }
 
-// Where row r's own key or value is among those of all rows.
-static size_t own_at(const QueryBlock *b, int r) { return (size_t)(b->first + r % b->count) * b->t->stride; }
+// A row's own keys or values: how many, in which of its columns they begin, and in which row; and how many
+// keys it sees from there on, with those.
+typedef struct Own {
+    int count, skip, begin, visible;
+} Own;
+
+static Own own_of(const QueryBlock *b, int r) {
+    const AttentionTask *t = b->t;
+    int row = b->first + r % b->count;
+    if (!t->begin) return (Own){.count = t->own, .begin = row, .visible = t->own + row + 1};
+    Own o = {.begin = begin_of(t, row)};
+    while (o.begin + o.count < t->rows && begin_of(t, o.begin + o.count) == o.begin) o.count++;
+    assert(o.count <= t->own);
+    o.skip = t->own - o.count;
+    o.visible = o.count + o.begin;
+    return o;
+}
+
+// Where the m-th of them is: a block's are rows of one array.
+static int own_array(const QueryBlock *b, int m) { return b->t->begin ? 0 : m; }
+static size_t own_at(const QueryBlock *b, const Own *o, int m) {
+    return (size_t)(o->begin + (b->t->begin ? m : 0)) * b->t->stride;
+}
 
 // (rows, own + keys) = a (rows, head_dim) times keys or values, transposed.
 static void against(const QueryBlock *b, const float *a, const float *const *own, Panels keys, float *out) {
     size_t n = (size_t)b->t->head_dim;
-    for (int r = 0; r < b->rows; r++)
-        for (int m = 0; m < b->t->own; m++) {
-            const float *x = a + (size_t)r * n, *y = own[m] + own_at(b, r);
+    for (int r = 0; r < b->rows; r++) {
+        Own o = own_of(b, r);
+        for (int m = 0; m < o.count; m++) {
+            const float *x = a + (size_t)r * n, *y = own[own_array(b, m)] + own_at(b, &o, m);
             float sum = 0;
             for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
-            out[(size_t)r * b->stride + (size_t)m] = sum;
+            out[(size_t)r * b->stride + (size_t)(o.skip + m)] = sum;
         }
+    }
     Product p = {.a = view_rows(a, n),
                  .panels = keys,
                  .c = out + b->t->own,
@@ -135,19 +163,23 @@ static void mix(const QueryBlock *b, const float *weights, const float *const *o
                  .n = b->t->head_dim,
                  .k = b->keys};
     b->k->product(&p, b->scratch);
-    for (int r = 0; r < b->rows; r++)
-        for (int m = 0; m < b->t->own; m++)
-            add_times(b, weights[(size_t)r * b->stride + (size_t)m], own[m] + own_at(b, r),
-                      out + (size_t)r * (size_t)b->t->head_dim);
+    for (int r = 0; r < b->rows; r++) {
+        Own o = own_of(b, r);
+        for (int m = 0; m < o.count; m++)
+            add_times(b, weights[(size_t)r * b->stride + (size_t)(o.skip + m)],
+                      own[own_array(b, m)] + own_at(b, &o, m), out + (size_t)r * (size_t)b->t->head_dim);
+    }
 }
 
 // gradient of keys or values += weights^T (own + keys, rows) times (rows, head_dim).
 static void spread(const QueryBlock *b, const float *weights, const float *from, float *const *own,
                    float *gradient) {
-    for (int r = 0; r < b->rows; r++)
-        for (int m = 0; m < b->t->own; m++)
-            add_times(b, weights[(size_t)r * b->stride + (size_t)m],
-                      from + (size_t)r * (size_t)b->t->head_dim, own[m] + own_at(b, r));
+    for (int r = 0; r < b->rows; r++) {
+        Own o = own_of(b, r);
+        for (int m = 0; m < o.count; m++)
+            add_times(b, weights[(size_t)r * b->stride + (size_t)(o.skip + m)],
+                      from + (size_t)r * (size_t)b->t->head_dim, own[own_array(b, m)] + own_at(b, &o, m));
+    }
     Product p = {.a = view_transposed(weights + b->t->own, b->stride),
                  .b = view_rows(from, (size_t)b->t->head_dim),
                  .c = gradient,
@@ -159,16 +191,18 @@ static void spread(const QueryBlock *b, const float *weights, const float *from,
     b->k->product(&p, b->scratch);
 }
 
-// The keys that a row of the block sees, and all columns of its row.
-static int visible(const QueryBlock *b, int row) { return b->t->own + b->first + row % b->count + 1; }
+// All columns of a row.
 static int columns(const QueryBlock *b) { return b->t->own + b->keys; }
 
 // Fills q, and p with the weights.
 static void weigh(const QueryBlock *b) {
     gather(b, b->t->q, b->t->stride, b->q);
     against(b, b->q, b->t->own_k, b->packed->keys_turned, b->p);
-    for (int r = 0; r < b->rows; r++)
-        b->k->softmax_forward(b->p + (size_t)r * b->stride, scale_of(b->t), visible(b, r), columns(b));
+    for (int r = 0; r < b->rows; r++) {
+        Own o = own_of(b, r);
+        b->k->softmax_forward(b->p + (size_t)r * b->stride + o.skip, scale_of(b->t), o.visible,
+                              columns(b) - o.skip);
+    }
 }
 
 void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scratch) {
@@ -190,7 +224,7 @@ static void clear(const AttentionTask *t, float *gradient) {
 void attention_clear(const AttentionTask *t) {
     clear(t, t->dk);
     clear(t, t->dv);
-    for (int m = 0; m < t->own; m++) {
+    for (int m = 0; m < (t->begin ? 1 : t->own); m++) {
         clear(t, t->own_dk[m]);
         clear(t, t->own_dv[m]);
     }
@@ -207,8 +241,9 @@ void attention_backward(const AttentionTask *t, const TrainKernels *k, float *sc
         spread(&b, b.p, b.mixed, t->own_dv, t->dv);
         against(&b, b.mixed, t->own_v, packed.values_turned, b.dp);
         for (int r = 0; r < b.rows; r++) {
-            size_t row = (size_t)r * b.stride;
-            k->softmax_backward(b.dp + row, b.p + row, scale_of(t), visible(&b, r), columns(&b));
+            Own o = own_of(&b, r);
+            size_t row = (size_t)r * b.stride + (size_t)o.skip;
+            k->softmax_backward(b.dp + row, b.p + row, scale_of(t), o.visible, columns(&b) - o.skip);
         }
         spread(&b, b.dp, b.q, t->own_dk, t->dk);
         mix(&b, b.dp, t->own_k, packed.keys, b.mixed);

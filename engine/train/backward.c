@@ -1,6 +1,6 @@
 // The backward pass of a batch: forward.c in reverse. In each layer a thread first takes its rows' gradients
 // from above to below, and then computes the weights' gradients for the outputs that it owns.
-#include "engine/train/pass.h"
+#include "engine/train/linear.h"
 
 // --- norms -----------------------------------------------------------------------------------------------
 
@@ -35,6 +35,11 @@ static void add_parts(const Pass *p, const float *parts, size_t stride, size_t c
 void pass_add_parts(const Pass *p, const float *parts, size_t weight) {
     size_t width = (size_t)p->n->shape.width;
     add_parts(p, parts, width, width, weight);
+}
+
+void pass_add_head_norm(const Pass *p, int which, size_t weight) {
+    size_t size = (size_t)p->n->shape.head_dim;
+    add_parts(p, p->n->slopes.head_norms + (size_t)which * size, 3 * size, size, weight);
 }
 
 static void last_norm(const Pass *p, int thread, int from, int to) {
@@ -131,23 +136,22 @@ static void mlp_weights(void *argument, int thread, int threads) {
 }
 
 // From normed heads of q and k to those before their norms, in place. Nothing bypasses such a norm.
-static void heads_backward(const Pass *p, float *slopes, int from, int to) {
+void pass_heads_backward(const Pass *p, const LayerTrace *t, float *slopes, int first, int from, int to) {
     static const float none[2 * ROPE_MAX_PAIRS];
     const Network *n = p->n;
     const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    const LayerTrace *t = pass_trace(p);
-    int size = s->head_dim, heads = s->heads + s->kv_heads;
+    int size = s->head_dim, heads = s->heads + s->kv_heads, part = first ? 2 * size : 0;
     for (int r = from; r < to; r++) {
         float *row = pass_row(slopes, r, pass_qkv_width(s));
-        float *parts = pass_row(n->slopes.head_norms, r / NORM_BLOCK, 2 * size);
+        float *parts = pass_row(n->slopes.head_norms, r / NORM_BLOCK, 3 * size) + part;
         const float *in = pass_row(t->heads, r, pass_heads_width(s));
-        if (r % NORM_BLOCK == 0) memset(parts, 0, 2 * (size_t)size * sizeof *parts);
-        for (int h = 0; h < heads; h++) {
+        if (r % NORM_BLOCK == 0) memset(parts, 0, (size_t)(first ? size : 2 * size) * sizeof *parts);
+        for (int h = first; h < heads; h++) {
             bool key = h >= s->heads;
             n->kernels->rmsnorm_backward(
                 row + h * size, in + h * size, n->weights + plan->at[key ? W_K_NORM : W_Q_NORM],
-                in[heads * size + h], size, none, row + h * size, parts + (key ? size : 0));
+                in[heads * size + h], size, none, row + h * size, parts + (key && !first ? size : 0));
         }
     }
 }
@@ -161,8 +165,9 @@ static void qkv_rows(const Pass *p, int thread, int from, int to) {
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     NormSlope norm = {t->in, t->inverse, plan->at[W_ATTENTION_NORM], d->middle, d->stream, d->attention_norm};
     const Forward *f = pass_here(p);
-    pass_turn(p, f->qkv_slope, from, to);
-    if (layer_has(plan, W_Q_NORM)) heads_backward(p, f->qkv_slope, from, to);
+    if (network_is_block(n)) block_below(p, thread, from, to);
+    pass_turn(p, f->qkv_slope, 0, from, to);
+    if (layer_has(plan, W_Q_NORM)) pass_heads_backward(p, t, f->qkv_slope, 0, from, to);
     linear_backward_input(&qkv, f->qkv_slope, n->weights + plan->at[W_Q], f->normed_slope, from, to);
     if (network_is_eagle(n)) eagle_below(p, thread, from, to);
     else norm_backward(p, &norm, from, to);
@@ -174,10 +179,9 @@ static void qkv_weights(void *argument, int thread, int threads) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     pass_weight(p, &qkv, thread, threads, pass_here(p)->qkv_slope, pass_trace(p)->normed, plan->at[W_Q]);
-    size_t size = (size_t)n->shape.head_dim;
     if (thread == 0 && layer_has(plan, W_Q_NORM)) {
-        add_parts(p, n->slopes.head_norms, 2 * size, size, plan->at[W_Q_NORM]);
-        add_parts(p, n->slopes.head_norms + size, 2 * size, size, plan->at[W_K_NORM]);
+        pass_add_head_norm(p, 0, plan->at[W_Q_NORM]);
+        pass_add_head_norm(p, 1, plan->at[W_K_NORM]);
     }
     if (network_is_eagle(n)) eagle_weights(p, thread, threads);
     else if (thread == 0) pass_add_parts(p, n->slopes.attention_norm, plan->at[W_ATTENTION_NORM]);
@@ -218,6 +222,7 @@ void pass_backward(Pass *p) {
         pool_run(n->pool, pass_attention, p);
         pass_rows(p, qkv_rows);
         pool_run(n->pool, qkv_weights, p);
+        if (network_is_block(n)) pool_run(n->pool, block_weights, p);
     }
     if (n->parameters.at[W_EMBEDDING] != NO_PARAMETER) pool_run(n->pool, embedding_backward, p);
 }

@@ -34,7 +34,10 @@ static void identity_text(const Trainer *t, const char *corpus, Text *out) {
     const AdapterKind *k = &c->adapter->kind;
     text_printf(out, "adapter %s exit %d heads %d key heads %d target %s\n", adapter_variant_name(k->variant),
                 k->exit_layer, k->heads, k->kv_heads, c->adapter->name);
-    if (!adapter_is_eagle(k->variant)) return;
+    if (k->variant == ADAPTER_DFLASH)
+        text_printf(out, "layers %d block %d rank %d confidence %d ", k->layers, k->block.rows, k->block.rank,
+                    (int)k->block.confidence);
+    if (k->variant < ADAPTER_EAGLE) return;
     const Captures read = adapter_captures(k, s);
     text_printf(out, "forwards %d reads", c->adapter->forwards);
     for (int i = 0; i < read.count; i++) text_printf(out, " %d", read.layers[i]);

@@ -18,17 +18,11 @@
 //
 // Gradients go through the outputs of all forwards. EAGLE-1's loss is the distance of out from the target's
 // next state (smooth L1, mean over the width), and a tenth of the cross-entropy; EAGLE-3's is the
-// cross-entropy alone. A forward weighs FORWARD_DECAY of the one before it.
-#include "engine/train/pass.h"
+// cross-entropy alone. A forward weighs FORWARD_DECAY of the one before it (head.c).
+#include "engine/train/linear.h"
 
 #include <assert.h>
 #include <math.h>
-
-static const double FORWARD_DECAY = 0.8;
-
-double forward_weight(const Network *n, int forward) {
-    return forward < n->learned_forwards ? pow(FORWARD_DECAY, forward) : 0;
-}
 
 static bool is_eagle_1(const Network *n) { return n->shape.input == INPUT_FUSED; }
 
@@ -170,10 +164,10 @@ float eagle_distance(const Pass *p, int r) {
     return sum / (float)width;
 }
 
-void eagle_distance_backward(const Pass *p, int r) {
+void eagle_distance_backward(const Pass *p, int r, float scale) {
     const float *out = output_of(p, r), *wanted = wanted_of(p, r);
     int width = p->n->shape.width;
     float *slope = pass_row(pass_here(p)->normed_slope, r, width);
     for (int i = 0; i < width; i++)
-        slope[i] += p->scale / (float)width * fminf(1, fmaxf(-1, out[i] - wanted[i]));
+        slope[i] += scale / (float)width * fminf(1, fmaxf(-1, out[i] - wanted[i]));
 }

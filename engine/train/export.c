@@ -27,8 +27,8 @@ static bool set_number(json_t *object, const char *name, double x, Error *e) {
 }
 
 // Facts about the training; Hugging Face ignores the key. Agreement is the share of held-out positions at
-// which each model's, or each forward's, likeliest token is the target's. No document may be long enough for
-// the last forwards.
+// which the likeliest token of each model, forward or slot is the target's. No document may be long enough
+// for the last forwards.
 static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n, Error *e) {
     json_t *training = json_pack("{s:i, s:I}", "steps", t->step, "tokens",
                                  (json_int_t)t->step * (json_int_t)t->config.batch);
@@ -167,10 +167,12 @@ bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir,
     json_t *root = json_loads(text_get(&text), 0, NULL);
     assert(root); // adapter_config writes JSON
     text_release(&text);
-    if (adapter_is_eagle(c->kind.variant)) { // where those look who read an EAGLE head's config
+    if (c->kind.variant >= ADAPTER_EAGLE) { // where those look who read a draft's config
         json_int_t trained = (json_int_t)t->step * (json_int_t)t->config.batch;
-        json_object_set_new(root, "outpace",
-                            json_pack("{s:I, s:i}", "trained_tokens", trained, "forwards", c->forwards));
+        json_t *own = json_pack("{s:I}", "trained_tokens", trained);
+        if (adapter_is_eagle(c->kind.variant))
+            json_object_set_new(own, "forwards", json_integer(c->forwards));
+        json_object_set_new(root, "outpace", own);
     }
     bool ok = set_training(root, t, notes, e) && export_check(dir, true, NULL, out, e) &&
               add_weights(t, dir, out, e) && finish(&made, root, out, e);

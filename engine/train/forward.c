@@ -1,5 +1,5 @@
 // The forward pass of a batch, layer by layer. It leaves in n->layers everything that backward.c reads.
-#include "engine/train/pass.h"
+#include "engine/train/linear.h"
 
 #include <assert.h>
 
@@ -16,51 +16,51 @@ void pass_rows(Pass *p, RowsWork *work) {
     pool_run(p->n->pool, run_chunks, p);
 }
 
-// Fills the first layer's input with rows of the embedding, or with the batch's states.
+// Fills the first layer's input with rows of the embedding, a block's of the target's, or with the batch's
+// states.
 static void input_forward(const Pass *p, int thread, int from, int to) {
     (void)thread;
     Network *n = p->n;
     int width = n->shape.width;
+    const float *table = n->target_embedding ? n->target_embedding
+                         : p->batch->states  ? p->batch->states
+                                             : n->weights + n->parameters.at[W_EMBEDDING];
     for (int r = from; r < to; r++) {
-        size_t at = (size_t)(p->batch->states ? r : p->batch->tokens[r]) * (size_t)width;
-        const float *row = p->batch->states ? p->batch->states : n->weights + n->parameters.at[W_EMBEDDING];
-        memcpy(pass_row(n->layers[0].in, r, width), row + at, (size_t)width * sizeof(float));
+        size_t at = (size_t)(table == p->batch->states ? r : p->batch->tokens[r]) * (size_t)width;
+        memcpy(pass_row(n->layers[0].in, r, width), table + at, (size_t)width * sizeof(float));
     }
 }
 
-static void norm_rows(const Network *n, const float *x, size_t weight, float *y, float *inverse, int from,
-                      int to) {
+void pass_norm(const Network *n, const float *x, size_t weight, float *y, float *inverse, int from, int to) {
     size_t width = (size_t)n->shape.width;
     for (size_t r = (size_t)from; r < (size_t)to; r++)
         inverse[r] = n->kernels->rmsnorm_forward(x + r * width, n->weights + weight,
                                                  (float)n->shape.norm_epsilon, (int)width, y + r * width);
 }
 
-void pass_turn(const Pass *p, float *qkv, int from, int to) {
+void pass_turn(const Pass *p, float *qkv, int first, int from, int to) {
     const Network *n = p->n;
     const Shape *s = &n->shape;
     size_t pairs = (size_t)s->rope.pairs;
     for (int r = from; r < to; r++) {
         size_t angle = (size_t)(r - p->batch->start[r] + p->forward) * pairs;
-        float *head = pass_row(qkv, r, pass_qkv_width(s));
-        for (int h = 0; h < s->heads + s->kv_heads; h++, head += s->head_dim)
+        float *head = pass_row(qkv, r, pass_qkv_width(s)) + first * s->head_dim;
+        for (int h = first; h < s->heads + s->kv_heads; h++, head += s->head_dim)
             (p->backward ? n->kernels->rope_backward : n->kernels->rope_forward)(head, n->cosine + angle,
                                                                                  n->sine + angle, (int)pairs);
     }
 }
 
-// Norms heads of q and k, whose values before that are kept.
-static void norm_heads(const Pass *p, int from, int to) {
+void pass_norm_heads(const Pass *p, LayerTrace *t, int first, int from, int to) {
     const Network *n = p->n;
     const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    LayerTrace *t = pass_trace(p);
     int heads = s->heads + s->kv_heads, size = s->head_dim;
     for (int r = from; r < to; r++) {
         float *kept = pass_row(t->heads, r, pass_heads_width(s)),
               *row = pass_row(t->qkv, r, pass_qkv_width(s));
         memcpy(kept, row, (size_t)(heads * size) * sizeof *row);
-        for (int h = 0; h < heads; h++)
+        for (int h = first; h < heads; h++)
             kept[heads * size + h] = n->kernels->rmsnorm_forward(
                 kept + h * size, n->weights + plan->at[h < s->heads ? W_Q_NORM : W_K_NORM],
                 (float)s->norm_epsilon, size, row + h * size);
@@ -74,16 +74,20 @@ static void before_attention(const Pass *p, int thread, int from, int to) {
     LayerTrace *t = pass_trace(p);
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     if (network_is_eagle(n)) eagle_input(p, thread, from, to);
-    else norm_rows(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
+    else pass_norm(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
     linear_forward(&qkv, t->normed, n->weights + plan->at[W_Q], t->qkv, from, to, false);
-    if (layer_has(plan, W_Q_NORM)) norm_heads(p, from, to);
-    pass_turn(p, t->qkv, from, to);
+    if (layer_has(plan, W_Q_NORM)) pass_norm_heads(p, t, 0, from, to);
+    pass_turn(p, t->qkv, 0, from, to);
+    if (network_is_block(n)) block_context(p, thread, from, to);
 }
 
 static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int head) {
     Network *n = p->n;
     const Shape *s = &n->shape;
-    LayerTrace *t = pass_trace(p), *seen = &n->layers[p->layer]; // by all later rows: the first forward's
+    bool block = network_is_block(n);
+    // By all later rows: the first forward's, or the context's.
+    LayerTrace *t = pass_trace(p), *seen = block ? &n->block.layers[p->layer] : &n->layers[p->layer];
+    float *seen_slope = block ? n->block.qkv_slope : n->forwards->qkv_slope;
     int q = shape_q_width(s), kv = shape_kv_width(s), group = s->heads / s->kv_heads, size = s->head_dim;
     size_t row = (size_t)(d->first * pass_qkv_width(s)), mixed = (size_t)(d->first * q);
     size_t at_q = row + (size_t)(head * group * size), at_k = row + (size_t)(q + head * size);
@@ -99,14 +103,16 @@ static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int he
                           .mixed = t->mixed + at_mixed,
                           .dmixed = n->slopes.mixed + at_mixed,
                           .dq = pass_here(p)->qkv_slope + at_q,
-                          .dk = n->forwards->qkv_slope + at_k,
-                          .dv = n->forwards->qkv_slope + at_v,
-                          .own = p->forward};
-    for (int m = 0; m < task.own; m++) {
-        task.own_k[m] = n->layers[m + 1].qkv + at_k;
-        task.own_v[m] = n->layers[m + 1].qkv + at_v;
-        task.own_dk[m] = n->forwards[m + 1].qkv_slope + at_k;
-        task.own_dv[m] = n->forwards[m + 1].qkv_slope + at_v;
+                          .dk = seen_slope + at_k,
+                          .dv = seen_slope + at_v,
+                          .begin = block ? p->batch->blocks + d->first : NULL,
+                          .first = d->first,
+                          .own = block ? s->block.rows : p->forward};
+    for (int m = 0, at = !block; m < (block ? 1 : p->forward); m++, at++) {
+        task.own_k[m] = n->layers[p->layer + at].qkv + at_k;
+        task.own_v[m] = n->layers[p->layer + at].qkv + at_v;
+        task.own_dk[m] = n->forwards[at].qkv_slope + at_k;
+        task.own_dv[m] = n->forwards[at].qkv_slope + at_v;
     }
     return task;
 }
@@ -150,7 +156,7 @@ static void mlp_forward(const Pass *p, int thread, int from, int to) {
     Linear gate_up = pass_linear(p, thread, MATRIX_GATE_UP), down = pass_linear(p, thread, MATRIX_DOWN);
     float *above = stream_above(p);
     if (!layer_has(plan, W_MLP_NORM)) pass_copy(n, t->middle_normed, t->middle, from, to);
-    else norm_rows(n, t->middle, plan->at[W_MLP_NORM], t->middle_normed, t->middle_inverse, from, to);
+    else pass_norm(n, t->middle, plan->at[W_MLP_NORM], t->middle_normed, t->middle_inverse, from, to);
     linear_forward(&gate_up, t->middle_normed, n->weights + plan->at[W_GATE], t->gate_up, from, to, false);
     gate_forward(p, from, to);
     if (layer_has(plan, W_DOWN))
@@ -178,7 +184,7 @@ static void last_norm(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const Forward *f = pass_here(p);
     if (n->parameters.at[W_FINAL_NORM] == NO_PARAMETER) pass_copy(n, n->out_normed, f->out, from, to);
-    else norm_rows(n, f->out, n->parameters.at[W_FINAL_NORM], n->out_normed, f->out_inverse, from, to);
+    else pass_norm(n, f->out, n->parameters.at[W_FINAL_NORM], n->out_normed, f->out_inverse, from, to);
 }
 
 // Returns the number of documents.

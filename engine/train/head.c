@@ -1,9 +1,10 @@
 // The head and the loss, HEAD_ROWS rows at a time: forward and, when the network learns, backward right after
 // it, so that the logits of one chunk are all that is ever kept. The layers' forward pass comes before all
 // chunks, their backward pass after.
-#include "engine/train/pass.h"
+#include "engine/train/linear.h"
 
 #include <assert.h>
+#include <math.h>
 
 static int likeliest(const float *x, int n) {
     int best = 0;
@@ -16,6 +17,17 @@ static int likeliest(const float *x, int n) {
 static const float ENTROPY_WEIGHT = 0.1f;
 
 static bool has_distance(const Pass *p) { return p->n->shape.input == INPUT_FUSED; }
+
+static const double FORWARD_DECAY = 0.8;
+
+// A slot counts e times less than the one half a block before it (DFlash's weights; DSpark's are a seventh
+// flatter).
+double part_weight(const Network *n, int part) {
+    if (network_is_block(n)) return exp(-2.0 * part / n->shape.block.rows);
+    return part < n->learned_forwards ? pow(FORWARD_DECAY, part) : 0;
+}
+
+static bool has_markov(const Pass *p) { return p->n->shape.block.markov; }
 
 // The target of row r of the chunk, which in later forwards is a later row's; -1: there is nothing to learn.
 static int target_of(const Pass *p, int r) {
@@ -48,6 +60,7 @@ static void judge(const Pass *p, int r) {
     } else if (target >= 0) {
         loss = k->cross_entropy_forward(logits, target, vocab);
     }
+    if (wanted && n->shape.block.confidence) loss += block_doubt(p, r, logits, wanted);
     if (target >= 0 && has_distance(p)) loss = ENTROPY_WEIGHT * loss + eagle_distance(p, p->first + r);
     n->losses[p->first + r] = loss;
 }
@@ -62,6 +75,7 @@ static void head_forward(void *argument, int thread, int threads) {
     if (n->target_head && !has_wanted(p))
         linear_forward(&wanted, p->batch->wanted + (size_t)(p->first + p->forward) * (size_t)n->wanted_width,
                        n->target_head, n->wanted, from, to, false);
+    if (has_markov(p)) block_bias(p, thread, from, to);
     for (int r = from; r < to; r++) judge(p, r);
 }
 
@@ -71,7 +85,7 @@ static void head_forward(void *argument, int thread, int threads) {
 static void judge_backward(const Pass *p, int r) {
     const Network *n = p->n;
     int vocab = n->shape.real_vocab, target = target_of(p, r);
-    float scale = has_distance(p) ? ENTROPY_WEIGHT * p->scale : p->scale;
+    float scale = has_distance(p) ? ENTROPY_WEIGHT * pass_scale(p, r) : pass_scale(p, r);
     size_t at = (size_t)r * n->logit_stride;
     float *logits = n->logits + at;
     if (target < 0) memset(logits, 0, (size_t)vocab * sizeof *logits);
@@ -89,7 +103,8 @@ static void head_rows(void *argument, int thread, int threads) {
     linear_backward_input(&head, n->logits, n->head,
                           pass_row(pass_here(p)->normed_slope, p->first, n->shape.width), from, to);
     for (int r = from; r < to && has_distance(p); r++)
-        if (target_of(p, r) >= 0) eagle_distance_backward(p, p->first + r);
+        if (target_of(p, r) >= 0) eagle_distance_backward(p, p->first + r, pass_scale(p, r));
+    if (has_markov(p)) block_bias_backward(p, thread, from, to);
 }
 
 static void head_weight(void *argument, int thread, int threads) {
@@ -106,10 +121,8 @@ static void head_weight(void *argument, int thread, int threads) {
 
 // Adds up the rows of a forward.
 static void tally(const Pass *p) {
-    Forward *f = pass_here(p);
-    f->loss = 0;
-    f->learned = f->agreed = 0;
     for (int r = 0; r < p->batch->rows; r++) {
+        Part *f = &p->n->parts[pass_part(p, r)];
         int target = target_of(p, r - p->first);
         f->loss += (double)p->n->losses[r];
         f->learned += target >= 0;
@@ -125,6 +138,7 @@ static void run_forward(Pass *p, bool learn) {
         pool_run(p->n->pool, head_forward, p);
         if (learn) pool_run(p->n->pool, head_rows, p);
         if (learn && p->n->parameters.at[W_HEAD] != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
+        if (learn && has_markov(p)) pool_run(p->n->pool, block_head_weights, p);
     }
     tally(p);
 }
@@ -132,18 +146,12 @@ static void run_forward(Pass *p, bool learn) {
 // Returns the sum of the rows' losses.
 static double run(Pass *p, bool learn) {
     int last = learn ? p->n->learned_forwards : p->n->forward_count;
-    float scale = p->scale;
     double sum = 0;
     assert(p->batch->states || p->batch->tokens);
     pool_run(p->n->pool, pass_pack_heads, p);
-    for (int f = last; f < p->n->forward_count; f++)
-        p->n->forwards[f].loss = p->n->forwards[f].learned = p->n->forwards[f].agreed = 0;
-    for (p->forward = 0; p->forward < last; p->forward++) {
-        double weight = forward_weight(p->n, p->forward);
-        p->scale = scale * (float)weight;
-        run_forward(p, learn);
-        sum += weight * pass_here(p)->loss;
-    }
+    memset(p->n->parts, 0, sizeof p->n->parts);
+    for (p->forward = 0; p->forward < last; p->forward++) run_forward(p, learn);
+    for (int i = 0; i < p->n->part_count; i++) sum += part_weight(p->n, i) * p->n->parts[i].loss;
     for (p->forward = last - 1; learn && p->forward >= 0; p->forward--) {
         p->carried = p->forward + 1 < last;
         pass_backward(p);

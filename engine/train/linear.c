@@ -3,7 +3,7 @@
 //
 // Each function computes a share, of rows or (for a weight's gradient) of outputs. Shares touch no common
 // memory, so threads need no order among them.
-#include "engine/train/pass.h"
+#include "engine/train/linear.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
 // shape and rows, so a lack of memory is an Error.
 #include "engine/train/network.h"
 
-#include "engine/train/pass.h"
+#include "engine/train/linear.h"
 
 #include <assert.h>
 #include <math.h>
@@ -34,9 +34,9 @@ static bool take_slopes(Network *n) {
            take(n, &d->mixed, rows, (size_t)shape_q_width(s)) && take(n, &d->gate_up, rows, 2 * mlp) &&
            take(n, &d->active, rows, mlp) && take(n, &d->attention_norm, blocks, width) &&
            take(n, &d->mlp_norm, blocks, width) &&
-           (!s->qk_norm || take(n, &d->head_norms, blocks, 2 * (size_t)s->head_dim)) &&
-           (!network_is_eagle(n) ||
-            (take(n, &d->join, rows, 2 * width) && take(n, &d->token_norm, blocks, width)));
+           (!s->qk_norm || take(n, &d->head_norms, blocks, 3 * (size_t)s->head_dim)) &&
+           (!network_is_eagle(n) || take(n, &d->join, rows, 2 * width)) &&
+           (!shape_reads_both(s) || take(n, &d->token_norm, blocks, width));
 }
 
 static bool take_forward(Network *n, Forward *f) {
@@ -47,6 +47,23 @@ static bool take_forward(Network *n, Forward *f) {
            take(n, &f->qkv_slope, rows, (size_t)pass_qkv_width(&n->shape)) &&
            (s->input != INPUT_FUSED || take(n, &f->join, rows, 2 * width)) &&
            (s->input != INPUT_PAIRED || take(n, &f->embedding_inverse, rows, 1));
+}
+
+static bool take_block(Network *n) {
+    const Shape *s = &n->shape;
+    BlockTrace *b = &n->block;
+    size_t rows = (size_t)n->options.rows, width = (size_t)s->width, rank = (size_t)s->block.rank,
+           head = rows < HEAD_ROWS ? rows : HEAD_ROWS, qkv = (size_t)pass_qkv_width(s);
+    if (!network_is_block(n)) return true;
+    bool ok = take(n, &b->fused, rows, width) && take(n, &b->inverse, rows, 1) &&
+              take(n, &b->normed, rows, width) && take(n, &b->slope, rows, width) &&
+              take(n, &b->qkv_slope, rows, qkv) && take(n, &b->front, head, rank) &&
+              take(n, &b->front_slope, head, rank) && take(n, &b->doubts, head, 1) &&
+              mem_take(&n->blocks, &b->layers, (size_t)s->layers, sizeof *b->layers);
+    for (int i = 0; ok && i < s->layers; i++)
+        ok = take(n, &b->layers[i].qkv, rows, qkv) &&
+             take(n, &b->layers[i].heads, rows, (size_t)pass_heads_width(s));
+    return ok;
 }
 
 // An EAGLE head has one layer, and a trace of it for each forward.
@@ -94,7 +111,7 @@ static bool take_buffers(Network *n) {
            take(n, &n->out_normed, rows, width) && take(n, &n->logits, head, n->logit_stride) &&
            (!n->target_head || take(n, &n->wanted, head, n->logit_stride)) &&
            take(n, &n->cosine, positions_of(n), pairs) && take(n, &n->sine, positions_of(n), pairs) &&
-           take_traces(n) && take_slopes(n) && take_scratch(n) && matrices_open(n);
+           take_traces(n) && take_block(n) && take_slopes(n) && take_scratch(n) && matrices_open(n);
 }
 
 void network_close(Network *n) {
@@ -111,7 +128,8 @@ static void network_check(const Network *n) {
     assert(!n->target_head == !n->wanted && (!n->target_head || n->wanted_width > 0));
     assert(n->options.longest >= 1 && n->options.rows >= 1);
     assert(n->learned_forwards >= 1 && n->learned_forwards <= n->forward_count);
-    assert(n->forward_count <= FORWARDS_MAX && !n->target_embedding == !network_is_eagle(n));
+    assert(n->forward_count <= FORWARDS_MAX && !n->target_embedding == !shape_reads_both(s));
+    assert(n->part_count >= 1 && n->part_count <= PARTS_MAX && (!network_is_block(n) || s->qk_norm));
     assert(n->forward_count == 1 || (network_is_eagle(n) && s->layers == 1));
 }
 
@@ -153,6 +171,7 @@ bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error
                    .options = *o,
                    .forward_count = 1,
                    .learned_forwards = 1,
+                   .part_count = 1,
                    .target_head = o->wanted_head,
                    .wanted_width = o->wanted_width};
     return check_rows(o, shape->context, e) && parameters_plan(&n->parameters, shape, e) && open_rest(n, e);
@@ -169,6 +188,7 @@ bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOpti
                    .target_embedding = part->target_embedding,
                    .forward_count = forwards > least ? forwards : least,
                    .learned_forwards = forwards};
+    n->part_count = network_is_block(n) ? n->shape.block.rows : n->forward_count;
     if (target->logit_scale != 0 || target->logit_cap > 0 || target->head_bias ||
         target->embedding_scale != 0 || target->norm_kind != NORM_RMS)
         return error_input(e,
@@ -182,6 +202,12 @@ bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOpti
                            o->longest, window);
     if (n->shape.mlp_width && n->shape.activation != ACTIVATION_SILU)
         return error_input(e, "can only train a layer whose activation is silu, which the target's is not");
+    const BlockDraft *b = &n->shape.block;
+    if (network_is_block(n) && (!n->shape.qk_norm || !b->from_root || b->markov > MARKOV_VANILLA ||
+                                b->confidence == CONFIDENCE_ROW || (b->confidence && !b->markov)))
+        return error_input(e,
+                           "can only train a draft of blocks whose rows guess the tokens behind them, with "
+                           "norms of heads, and a vanilla Markov head if it has any");
     if (forwards < 1 || forwards > FORWARDS_MAX)
         return error_input(e, "%d forwards of a pass: there must be from 1 to %d", forwards, FORWARDS_MAX);
     parameters_plan_adapter(&n->parameters, part->kind.variant, &n->shape, part->head);

@@ -12,7 +12,8 @@
 // An adapter's network reads a target's states instead of tokens, and learns distributions instead of tokens:
 // the target's head applied to the states in `wanted`. Its head is frozen, or its own. A model can learn a
 // teacher's distributions in the same way. An EAGLE head (eagle.c) goes through a batch several times, and in
-// each forward after the first reads its own outputs instead of the target's states.
+// each forward after the first reads its own outputs instead of the target's states. A draft of blocks
+// (block.c) reads blocks of masks that see the target's states.
 // A gradient is the same, bit for bit, for any number of threads: threads divide rows or outputs of a
 // product, and sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is
 // allocated after open.
@@ -21,63 +22,34 @@
 #include "engine/cpu/pool.h"
 #include "engine/train/kernels/kernels.h"
 #include "engine/train/parameters.h"
+#include "engine/train/trace.h"
 
 typedef struct Batch {
     const int *tokens, *targets, *start; // (rows); adapters have no tokens, targets but -1 are `wanted`
     int rows;
     const float *states; // (rows, width): an adapter's input; EAGLE-3's has several
     const float *wanted; // (rows, wanted_width): final normed states; an EAGLE head has FORWARDS_MAX - 1 more
+    const int *blocks;   // (rows): where r's block begins, in a draft of blocks, whose tokens have masks
+    const int *text;     // (rows): its tokens without masks
 } Batch;
 
 enum {
-    NORM_BLOCK = 64,  // rows whose part of a norm weight's gradient is one sum
-    HEAD_ROWS = 1024, // rows whose logits are in memory at a time
-    EAGLE_LOOKS = 5,  // forwards at least that network_loss goes through, whatever training has
-    CHUNK_ROWS = 96,  // rows that go through a layer's operations together, in a core's cache
+    NORM_BLOCK = 64,        // rows whose part of a norm weight's gradient is one sum
+    HEAD_ROWS = 1024,       // rows whose logits are in memory at a time
+    EAGLE_LOOKS = 5,        // forwards at least that network_loss goes through, whatever training has
+    CHUNK_ROWS = 96,        // rows that go through a layer's operations together, in a core's cache
+    PARTS_MAX = BLOCK_MOST, // of a loss
 };
 
-// The matrices of a layer, and that of an EAGLE head's inputs.
+// The matrices of a layer, and that of a draft's inputs.
 typedef enum { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, MATRIX_JOIN, LAYER_MATRICES } LayerMatrix;
 // The products with a head: its logits, the gradient of its input, the target's or teacher's logits.
 typedef enum { HEAD_FORWARD, HEAD_BACKWARD, HEAD_WANTED, HEAD_PRODUCTS } HeadProduct;
-// Activations of a layer, kept from its forward pass for its backward pass; each (rows, ...).
-typedef struct LayerTrace {
-    float *in;             // (width) the residual stream below the layer
-    float *normed;         // (width); in EAGLE-3 (2 width), the normed embedding before it
-    float *inverse;        // 1 / root mean square of `in`
-    float *heads;          // (q_width + kv_width) q and k before their norms, if any; then their inverses
-    float *qkv;            // (q_width + 2 kv_width), rotated by their positions
-    float *mixed;          // (q_width) the output of attention
-    float *middle;         // (width) the residual stream between attention and MLP
-    float *middle_normed;  // (width)
-    float *middle_inverse; // of `middle`
-    float *gate_up;        // (2 mlp_width); an MLP without up has ones in its place
-    float *active;         // (mlp_width): silu(gate) * up
-} LayerTrace;
-
-// The gradients of a layer's activations; each (rows, ...).
-typedef struct Slopes {
-    float *stream;  // (width) of the residual stream above the layer, then below
-    float *middle;  // (width) between attention and MLP
-    float *mixed;   // (q_width)
-    float *gate_up; // (2 mlp_width)
-    float *active;  // (mlp_width)
-    float *join;    // (2 width): of an EAGLE head's inputs
-    // of norm weights, (blocks of NORM_BLOCK rows, width), of heads' q's, then k's, (blocks, 2 head_dim)
-    float *attention_norm, *mlp_norm, *token_norm, *head_norms;
-} Slopes;
-
-// One forward of a pass: its loss, and what the traces don't have, activations and gradients (rows, ...).
-typedef struct Forward {
-    float *out;               // (width) above the last layer
-    float *out_inverse;       // of `out`
-    float *join;              // (2 width): EAGLE-1's embedding and state
-    float *embedding_inverse; // of EAGLE-3's embedding
-    float *normed_slope;      // like a trace's normed; first that of the normed output
-    float *qkv_slope;         // (q_width + 2 kv_width)
-    double loss;              // of the last pass, summed over its rows
-    int learned, agreed;      // rows with a target, and those whose likeliest token is the wanted one
-} Forward;
+// A part of the loss, in the last pass: of a network, an EAGLE head's forward, or a slot of blocks.
+typedef struct Part {
+    double loss;         // summed over its rows
+    int learned, agreed; // rows with a target, and those whose likeliest token is the wanted one
+} Part;
 
 // Rows [first, first + count) of a batch that are one document.
 typedef struct DocumentRows {
@@ -100,7 +72,7 @@ typedef struct AdapterPart {
     int head;                      // 0 .. kind.heads - 1
     const Model *target;           // outlives the network
     const float *target_head;      // (target's vocab, width), outlives it too
-    const float *target_embedding; // (target's vocab, width), which an EAGLE head reads; else NULL
+    const float *target_embedding; // (target's vocab, width), which drafts read; else NULL
     int forwards; // an EAGLE head's in training, each after the first on outputs of the one before
 } AdapterPart;
 
@@ -114,13 +86,16 @@ typedef struct Network {
     const float *head;          // (vocab, width)
     const float *target_head;   // (vocab, wanted_width); NULL: tokens are learned
     int wanted_width;
-    const float *target_embedding; // (vocab, width), of an EAGLE head
+    const float *target_embedding; // (vocab, width), of a draft
     LayerTrace *layers;            // (shape.layers, or forward_count of one layer)
     Forward *forwards;             // (forward_count)
     int forward_count;             // of an EAGLE head those of training, and EAGLE_LOOKS at least; else 1
     int learned_forwards;          // those of training
-    float *out_normed;             // (rows, width)
-    float *logits, *wanted;        // (HEAD_ROWS, logit_stride): the network's, and the target's or teacher's
+    Part parts[PARTS_MAX];
+    int part_count;
+    BlockTrace block;
+    float *out_normed;      // (rows, width)
+    float *logits, *wanted; // (HEAD_ROWS, logit_stride): the network's, and the target's or teacher's
     size_t logit_stride;
     float *losses;  // (rows)
     bool *agreeing; // (rows): whether the likeliest token is the wanted one
@@ -140,11 +115,14 @@ bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOpti
 void network_close(Network *n); // takes an empty or half-built one
 
 // Returns the sum of -log p(target) over the batch's targets, or of -sum of wanted log p for distributions;
-// EAGLE-1's rows have their state's distance too. Of an EAGLE head's forwards it is the sum by their weights,
-// forward_weight. Fills in the losses of n->forwards.
+// EAGLE-1's rows have their state's distance too. Of several parts it is the sum by their weights,
+// part_weight. Fills in n->parts.
 double network_loss(Network *n, const Batch *batch);
 
 // Returns the same sum, and adds the gradient of scale * sum to n->gradients. Agreement isn't counted.
 double network_learn(Network *n, const Batch *batch, float scale);
-double forward_weight(const Network *n, int forward); // in the loss; 0: it is only looked at
-static inline bool network_is_eagle(const Network *n) { return shape_reads_both(&n->shape); }
+double part_weight(const Network *n, int part); // in the loss; 0: it is only looked at
+static inline bool network_is_block(const Network *n) { return n->shape.input == INPUT_BLOCK; }
+static inline bool network_is_eagle(const Network *n) {
+    return shape_reads_both(&n->shape) && !network_is_block(n);
+}

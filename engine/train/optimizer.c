@@ -14,7 +14,8 @@ static const double PI = 3.14159265358979323846;
 static size_t chunks_of(const Network *n) { return (n->parameters.total + CHUNK - 1) / CHUNK; }
 
 static bool is_embedding(const Parameters *p, const Parameter *x) {
-    return x->at == p->at[W_EMBEDDING] || x->at == p->at[W_HEAD];
+    return x->at == p->at[W_EMBEDDING] || x->at == p->at[W_HEAD] || x->at == p->at[W_MARKOV_FROM] ||
+           x->at == p->at[W_MARKOV_TO];
 }
 
 bool optimizer_is_muon(const Optimizer *o, const Parameters *p, const Parameter *x) {

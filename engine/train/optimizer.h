@@ -18,7 +18,7 @@ typedef struct OptimizerOptions {
     DecayPlace decays;
     double cooldown;       // share of the steps; of the stable schedule
     double momentum;       // Muon's
-    double embedding_rate; // maximum for the embedding and an adapter's own head; 0: rate
+    double embedding_rate; // maximum for the embedding, an adapter's own head and a Markov head; 0: rate
     int steps;             // of the whole training
     int warmup;            // steps in which the rate rises from 0
     int begun;   // steps done by another training: averages and a second warm-up begin after them; 0: none

@@ -62,13 +62,17 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
     return true;
 }
 
-// An EAGLE head's inputs come first. It may have an embedding of its own; it's trained on the target's.
+// A draft's inputs come first. It may have an embedding of its own; it's trained on the target's.
 void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape, int head) {
     WeightSpec specs[WEIGHTS];
-    begin_plan(p, 1);
+    begin_plan(p, shape->layers);
     adapter_weights(v, shape, head, specs);
-    for (Weight w = W_FC; w <= W_TOKEN_NORM; w++) add_weight(p, &specs[w]);
+    for (Weight w = W_FC; w <= W_CONFIDENCE_BIAS; w++) add_weight(p, &specs[w]);
     for (Weight w = 0; w <= W_HEAD; w++) add_weight(p, &specs[w]);
+    for (int layer = 1; layer < shape->layers; layer++) {
+        adapter_weights(v, shape, layer, specs);
+        for (Weight w = 0; w < LAYER_WEIGHTS; w++) add_weight(p, &specs[w]);
+    }
     parameters_check(p);
 }
 

@@ -5,8 +5,8 @@
 //      embedding | layer 0: norm | q k v | o | norm | gate up | down | layer 1 ... | final norm
 //
 // An adapter (engine/model/adapter.h) is one layer and the ends, without the tensors that its variant lacks;
-// an EAGLE head (eagle.c) is a matrix that joins its inputs, then one layer. Gradients and the optimiser's
-// moments are arrays of the same layout.
+// a draft (eagle.c, block.c) is a matrix that joins its inputs and its heads, then its layers. Gradients and
+// the optimiser's moments are arrays of the same layout.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/model/adapter.h"

@@ -1,6 +1,6 @@
 // A pass over a batch: the internal page of forward.c (layers), backward.c (the same layers from their end),
 // head.c (the head in both directions, and the loss), eagle.c (the inputs of EAGLE's heads, their features
-// and several forwards), attention.c and linear.c.
+// and several forwards), block.c (the context and the heads of drafts of blocks), attention.c and linear.c.
 //
 // Work goes to all threads of the pool, phase by phase. Between two phases a thread writes only rows, outputs
 // or attention tasks of its own, so no result depends on the order of threads or on their number.
@@ -54,62 +54,19 @@ static inline void pass_copy(const Network *n, float *to_rows, const float *from
 // rows begin at a multiple of NORM_BLOCK, so that one thread sums a whole block; forward.c.
 void pass_rows(Pass *p, RowsWork *work);
 
-// Turns heads of q and k, rows of qkv, by the rows' positions, or their gradients back; forward.c.
-void pass_turn(const Pass *p, float *qkv, int from, int to);
+// Heads of q and k in rows of qkv, from head `first` on: turns them by the rows' positions, or their
+// gradients back; norms them, keeping t->heads, or takes gradients through the norms; forward.c, backward.c.
+void pass_turn(const Pass *p, float *qkv, int first, int from, int to);
+void pass_norm_heads(const Pass *p, LayerTrace *t, int first, int from, int to);
+void pass_heads_backward(const Pass *p, const LayerTrace *t, float *slopes, int first, int from, int to);
 
-// --- products (linear.c) ---------------------------------------------------------------------------------
-
-// y = x W^T for a weight W (outputs, inputs), and the two products of its gradients.
-typedef struct Linear {
-    const TrainKernels *kernels;
-    float *scratch; // of this thread
-    int inputs, outputs;
-    size_t y_stride; // floats from one row of y, or dy, to the next
-    float
-        *panels; // the packed weight, for linear_forward or for linear_backward_input; NULL: each call packs
-} Linear;
-
-// The products of a thread with a matrix of the pass's layer, which matrices_pack has packed.
-Linear pass_linear(const Pass *p, int thread, LayerMatrix m);
-
-// Rows [from, to): y = x W^T, or y += x W^T.
-void linear_forward(const Linear *l, const float *x, const float *weight, float *y, int from, int to,
-                    bool add);
-
-// Rows [from, to): dx = dy W.
-void linear_backward_input(const Linear *l, const float *dy, const float *weight, float *dx, int from,
-                           int to);
-
-// A thread's share of the gradient of a weight, if the network has it, and of a bias, dy's rows being
-// `stride` apart; backward.c.
-void pass_weight(const Pass *p, const Linear *l, int thread, int threads, const float *dy, const float *x,
-                 size_t weight);
-void pass_bias(const Pass *p, int thread, int threads, const float *dy, int stride, int width, size_t bias);
-
-// Adds the parts of a norm weight's gradient to it, in order; backward.c.
-void pass_add_parts(const Pass *p, const float *parts, size_t weight);
-
-// Outputs [from, to): dweight += dy^T x over all rows.
-void linear_backward_weight(const Linear *l, const float *dy, const float *x, int rows, float *dweight,
-                            int from, int to);
-
-// Allocates n->panels for the matrices of any layer, and n->head_panels. False if memory runs out.
-bool matrices_open(Network *n);
-
-// The products with a head, which pass_pack_heads has packed.
-Linear pass_head(const Pass *p, int thread, HeadProduct h);
-
-// A thread's share of packing the frozen heads, when a network is opened, or else the one that learns;
-// argument: the Pass.
-void pass_pack_heads(void *argument, int thread, int threads);
-
-// A thread's share of packing all matrices of the pass's layer for its direction; argument: the Pass.
-void pass_pack(void *argument, int thread, int threads);
+void pass_norm(const Network *n, const float *x, size_t weight, float *y, float *inverse, int from, int to);
 
 // --- attention (attention.c) -----------------------------------------------------------------------------
 
 // Causal attention within one document, of one key head and the query heads that share it. No task writes
-// what another task reads, so packed documents can't see each other.
+// what another task reads, so packed documents can't see each other. Rows of a block see keys and values up
+// to the block's beginning, and the block's own.
 typedef struct AttentionTask {
     int rows;            // of the document
     int group, head_dim; // the query heads of this key head, and their size
@@ -120,7 +77,10 @@ typedef struct AttentionTask {
     float *mixed;        // (rows, group, head_dim); forward writes it
     const float *dmixed; // backward reads it
     float *dq, *dk, *dv; // backward writes dq, and adds to dk and dv
-    // Further keys and values that a row has for itself alone, one for each of `own` (rows, head_dim).
+    const int *begin;    // (rows): where the row's block begins; NULL: there are no blocks
+    int first;           // the document's first row, which `begin` counts with
+    // Further keys and values of a row: for itself alone, one for each of `own` (rows, head_dim), or of its
+    // block, at most `own` rows of own_k[0] and own_v[0].
     int own;
     const float *own_k[FORWARDS_MAX], *own_v[FORWARDS_MAX];
     float *own_dk[FORWARDS_MAX], *own_dv[FORWARDS_MAX]; // backward adds to them
@@ -136,6 +96,30 @@ void attention_backward(const AttentionTask *t, const TrainKernels *k, float *sc
 // A thread's share of the tasks of the pass's layer, in its direction; argument: the Pass; forward.c.
 void pass_attention(void *argument, int thread, int threads);
 
+// --- the loss (head.c) -----------------------------------------------------------------------------------
+
+static inline int pass_part(const Pass *p, int row) { // that a row of the batch is in
+    return p->batch->blocks ? row - p->batch->blocks[row] : p->forward;
+}
+// Of the loss of row r of the chunk.
+static inline float pass_scale(const Pass *p, int r) {
+    return p->scale * (float)part_weight(p->n, pass_part(p, p->first + r));
+}
+
+// --- drafts of blocks (block.c) --------------------------------------------------------------------------
+
+// The context of the pass's layer: keys and values; the slopes of what is below; the weights' share.
+void block_context(const Pass *p, int thread, int from, int to);
+void block_below(const Pass *p, int thread, int from, int to);
+void block_weights(void *argument, int thread, int threads);
+
+// The Markov head on rows [from, to) of the chunk's logits, and back; the loss of row r's confidence; their
+// weights' share.
+void block_bias(const Pass *p, int thread, int from, int to);
+void block_bias_backward(const Pass *p, int thread, int from, int to);
+float block_doubt(const Pass *p, int r, const float *chances, const float *wanted);
+void block_head_weights(void *argument, int thread, int threads);
+
 // --- EAGLE heads (eagle.c) -------------------------------------------------------------------------------
 
 void eagle_input(const Pass *p, int thread, int from, int to); // rows of a forward: its trace's in and normed
@@ -144,4 +128,4 @@ void eagle_weights(const Pass *p, int thread, int threads); // a share of the gr
 
 // EAGLE-1's second loss: how far row r's output is from the wanted state. The slope is added to normed_slope.
 float eagle_distance(const Pass *p, int r);
-void eagle_distance_backward(const Pass *p, int r);
+void eagle_distance_backward(const Pass *p, int r, float scale);

@@ -12,18 +12,18 @@ static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTE
 // The layers after which the states in a row of exits are; none: there are no exits.
 static Captures exits_of(const TargetChoice *c, bool adapter) {
     AdapterVariant v = c->kind.variant;
-    if (v == ADAPTER_EAGLE3) return adapter_captures(&c->kind, &c->model->shape);
+    if (v == ADAPTER_EAGLE3 || v == ADAPTER_DFLASH) return adapter_captures(&c->kind, &c->model->shape);
     if (!adapter || v == ADAPTER_MEDUSA || v == ADAPTER_EAGLE) return (Captures){0};
     return (Captures){1, {c->kind.exit_layer}};
 }
 
 // Allocates all that the choice needs. False if memory ran out.
-static bool take(Target *t, const TargetChoice *c, bool eagle) {
+static bool take(Target *t, const TargetChoice *c, bool draft) {
     size_t exits = (size_t)t->read.count, rows = (size_t)t->rows,
            row = (size_t)c->model->shape.width * sizeof(float);
     size_t vocab = (size_t)c->model->head.rows, learnt = c->kind.vocab ? (size_t)c->kind.vocab : vocab;
     MemBlocks *b = &t->blocks;
-    return mem_take(b, &t->head, learnt, row) && (!eagle || mem_take(b, &t->embedding, vocab, row)) &&
+    return mem_take(b, &t->head, learnt, row) && (!draft || mem_take(b, &t->embedding, vocab, row)) &&
            (!exits || (mem_take(b, &t->exits, rows, exits * row) && mem_take(b, &t->captured, rows, row))) &&
            mem_take(b, &t->states, rows + ADAPTER_HEADS_MAX, row) &&
            mem_take(b, &t->nodes, rows, sizeof *t->nodes);
@@ -34,7 +34,7 @@ bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error
     if (rows > c->session->tree.capacity)
         return error_input(e, "a pass of %d rows is more than the target takes at once, %d", rows,
                            c->session->tree.capacity);
-    if (take(t, c, adapter && adapter_is_eagle(c->kind.variant))) {
+    if (take(t, c, adapter && c->kind.variant >= ADAPTER_EAGLE)) {
         const Tensor *head = &c->model->head;
         if (!c->kind.vocab) tensor_load(head, t->head);
         for (int i = 0; i < c->kind.vocab; i++)
@@ -152,7 +152,8 @@ bool target_run(Target *t, const int *tokens, const int *start, const size_t *pl
 
 void target_batch(const Target *t, int head, const int *tokens, const int *start, int rows, int *targets,
                   Batch *b) {
-    int ahead = is_medusa(t) || t->embedding ? head + 1 : 0; // an embedding: EAGLE
+    bool eagle = t->embedding && adapter_is_eagle(t->choice.kind.variant);
+    int ahead = is_medusa(t) || eagle ? head + 1 : 0;
     assert(rows <= t->rows && head >= 0 && ahead <= ADAPTER_HEADS_MAX);
     for (int r = 0; r < rows; r++) targets[r] = r + ahead < rows && start[r + ahead] == start[r] ? 0 : -1;
     *b = (Batch){.tokens = t->embedding ? tokens : NULL,
@@ -174,6 +175,7 @@ void target_start(const Target *t, Network *n, uint64_t seed) {
     if (p->at[W_HEAD] != NO_PARAMETER)
         memcpy(n->weights + p->at[W_HEAD], t->head, (size_t)n->shape.vocab * width * sizeof(float));
     if (p->at[W_FC_BIAS] != NO_PARAMETER) memset(n->weights + p->at[W_FC_BIAS], 0, width * sizeof(float));
+    if (p->at[W_CONFIDENCE_BIAS] != NO_PARAMETER) n->weights[p->at[W_CONFIDENCE_BIAS]] = 0;
     if (!is_medusa(t)) return;
     memset(n->weights + p->layers->at[W_GATE], 0, width * width * sizeof(float));
     memset(n->weights + p->layers->at[W_GATE_BIAS], 0, width * sizeof(float));

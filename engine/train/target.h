@@ -7,6 +7,7 @@
 //      medusa         the final normed state               head i: the target's at t + 1 + i
 //      eagle          the final normed state               forward n: the target's at t + 1 + n, and state
 //      eagle3         the states after three layers        forward n: the target's at t + 1 + n
+//      dflash         the states after several layers      the target's at t
 //      a model        the token at t                       the target's, its teacher's, at t
 //
 // The loss is Kangaroo's Eq. 3, the cross-entropy from the target's distribution. Medusa's heads learn in the
@@ -34,7 +35,7 @@ typedef struct Target {
     TargetChoice choice;
     int rows;         // maximum in a pass
     float *head;      // (vocab, width), or its rows of draft_ids
-    float *embedding; // (vocab, width), of an EAGLE head; else NULL
+    float *embedding; // (vocab, width), of a draft; else NULL
     Captures read;    // the layers after which its exits are
     float *exits;     // (rows, read.count, width); NULL for medusa, eagle and a model
     float *captured;  // (rows, width): those of one layer

@@ -156,7 +156,7 @@ size_t trainer_parameters(const Trainer *t) {
 
 // --- a pass ----------------------------------------------------------------------------------------------
 
-int trainer_parts(const Trainer *t) { return t->count + t->networks[0].forward_count - 1; }
+int trainer_parts(const Trainer *t) { return t->count + t->networks[0].part_count - 1; }
 
 // Fills *b with the batch of network i. Text is its own target.
 static void batch_of(Trainer *t, int i, int rows, Batch *b) {
@@ -166,12 +166,17 @@ static void batch_of(Trainer *t, int i, int rows, Batch *b) {
                  .start = masked ? t->masked_start : t->start,
                  .rows = rows,
                  .wanted = t->target.states};
-    if (t->config.adapter) target_batch(&t->target, i, t->tokens, t->start, rows, t->targets, b);
+    if (!t->config.adapter) return;
+    target_batch(&t->target, i, t->tokens, t->start, rows, t->targets, b);
+    if (!masked) return;
+    b->tokens = t->masked;
+    b->text = t->tokens;
+    b->blocks = t->masked_start;
 }
 
-// Of network or forward i.
+// Of network or part i.
 static double weight_of(const Trainer *t, int i) {
-    if (t->networks[0].forward_count > 1) return forward_weight(&t->networks[0], i);
+    if (t->networks[0].part_count > 1) return part_weight(&t->networks[0], i);
     return t->config.adapter ? target_weight(&t->target, i) : 1;
 }
 
@@ -180,6 +185,8 @@ static double weight_of(const Trainer *t, int i) {
 //
 //      text     a b c d e f g h i j        learns    b c d e f g h i j k
 //      read     a b c m m | f g m m | ..
+//
+// A block is a token and masks, and the first one of a document is of any length up to that.
 static void mask_rows(Trainer *t, const Feed *f, int rows) {
     const TrainConfig *c = &t->config;
     uint64_t place = (uint64_t)f->epoch << 40 ^ (uint64_t)f->document << 16 ^ (uint64_t)f->offset;
@@ -188,8 +195,9 @@ static void mask_rows(Trainer *t, const Feed *f, int rows) {
     for (int i = 0, begin = 0, mask = 0, end = 0; i < rows; i++) {
         if (i == end || t->start[i] == i) {
             begin = i;
-            mask = i + 1 + (int)random_below(&r, longest);
-            end = mask + c->masks;
+            bool block = c->adapter, first = block && t->start[i] == i;
+            mask = i + 1 + (block ? 0 : (int)random_below(&r, longest));
+            end = mask + (first ? (int)random_below(&r, (uint32_t)c->masks + 1) : c->masks);
         }
         t->masked[i] = i < mask ? t->tokens[i] : c->shape.mask_token;
         t->masked_start[i] = begin;
@@ -203,14 +211,13 @@ static bool next_pass(Trainer *t, Feed *f, int rows) {
     return !t->target.states || target_run(&t->target, t->tokens, t->start, t->places, rows, &t->failure);
 }
 
-// Sums over the passes of a batch, or over the held-out rows, for each network or forward.
+// Sums over the passes of a batch, or over the held-out rows.
 typedef struct Sums {
-    double loss[ADAPTER_HEADS_MAX];
-    int rows[ADAPTER_HEADS_MAX], agreed[ADAPTER_HEADS_MAX];
+    Part parts[PARTS_MAX];
 } Sums;
 
-// Runs all networks on a pass, and adds it to the sums. Network i's forwards count from there: only one
-// network alone has several.
+// Runs all networks on a pass, and adds it to the sums. Network i's parts count from there: only one network
+// alone has several.
 static void run_pass(Trainer *t, int rows, bool learn, Sums *s) {
     for (int i = 0; i < t->count; i++) {
         Network *n = &t->networks[i];
@@ -218,10 +225,10 @@ static void run_pass(Trainer *t, int rows, bool learn, Sums *s) {
         batch_of(t, i, rows, &b);
         if (learn) network_learn(n, &b, (float)(weight_of(t, i) / t->config.batch));
         else network_loss(n, &b);
-        for (int f = 0; f < n->forward_count; f++) {
-            s->loss[i + f] += n->forwards[f].loss;
-            s->rows[i + f] += n->forwards[f].learned;
-            s->agreed[i + f] += n->forwards[f].agreed;
+        for (int f = 0; f < n->part_count; f++) {
+            s->parts[i + f].loss += n->parts[f].loss;
+            s->parts[i + f].learned += n->parts[f].learned;
+            s->parts[i + f].agreed += n->parts[f].agreed;
         }
     }
 }
@@ -229,7 +236,7 @@ static void run_pass(Trainer *t, int rows, bool learn, Sums *s) {
 static double mean_loss(const Trainer *t, const Sums *s) {
     double sum = 0, weights = 0;
     for (int i = 0; i < trainer_parts(t); i++) {
-        sum += weight_of(t, i) * s->loss[i] / (s->rows[i] ? s->rows[i] : 1);
+        sum += weight_of(t, i) * s->parts[i].loss / (s->parts[i].learned ? s->parts[i].learned : 1);
         weights += weight_of(t, i);
     }
     return sum / weights;
@@ -270,6 +277,6 @@ double trainer_held_out(Trainer *t) {
         run_pass(t, n, false, &sums);
     }
     for (int i = 0; i < trainer_parts(t); i++)
-        t->agreement[i] = sums.rows[i] ? (double)sums.agreed[i] / sums.rows[i] : NAN;
+        t->agreement[i] = sums.parts[i].learned ? (double)sums.parts[i].agreed / sums.parts[i].learned : NAN;
     return mean_loss(t, &sums);
 }

@@ -26,7 +26,8 @@ typedef struct TrainConfig {
     int pass;          // rows that go through the network together; a batch is one or more passes
     double held_out;   // share of the documents; 0: none
     int held_out_rows; // maximum that trainer_held_out reads
-    int masks;         // consecutive mask tokens that a parallel draft (PARD) is trained with; 0: none
+    int masks;         // consecutive mask tokens, shape.mask_token, of a parallel draft (PARD) or in a block
+                       // after its first row; 0: none
     uint64_t seed;
     int threads;                 // 0: one per core
     const char *isa;             // NULL: the best of this processor
@@ -49,13 +50,13 @@ typedef struct Trainer {
     int count;
     Feed feed, held_out;           // held_out.count is 0 if nothing is held out
     int *tokens, *targets, *start; // (pass)
-    int *masked, *masked_start;    // (pass): the tokens that a parallel draft reads instead
+    int *masked, *masked_start;    // (pass): what is read instead, and where its documents or blocks begin
     size_t *places;                // (pass)
     int step;                      // steps done
     double loss;                   // of the last step
-    // Of each network, or of each forward of an EAGLE head (trainer_parts): the share of the held-out rows
-    // whose likeliest token is the target's (the text's without a target), at the last trainer_held_out.
-    double agreement[ADAPTER_HEADS_MAX];
+    // Of each network, forward of an EAGLE head, or slot of blocks (trainer_parts): the share of the held-out
+    // rows whose likeliest token is the target's (the text's without one), at the last trainer_held_out.
+    double agreement[PARTS_MAX];
     Error failure; // why the target failed, or that a step was interrupted; losses are NAN then
 } Trainer;
 

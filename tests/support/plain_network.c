@@ -15,8 +15,9 @@ typedef struct Plain {
     double *target_head; // (vocab, wanted_width), of an adapter's; else NULL
     int wanted_width;
     int forwards;
-    double *embedding; // (vocab, width), of an EAGLE head's target
-    // By forward, of which only an EAGLE head has several.
+    double *embedding; // (vocab, width), of a draft's target
+    bool doubting;     // whether to count the loss of the confidence, which moves only its own weights
+    // By forward, of which only an EAGLE head has several; in a draft of blocks, the block's and the context's.
     double x[FORWARDS_MAX][PLAIN_ROWS][PLAIN_WIDTH], qkv[FORWARDS_MAX][PLAIN_ROWS][PLAIN_WIDTH];
 } Plain;
 
@@ -45,9 +46,14 @@ static void turn(const Shape *s, double *head, int position) {
     }
 }
 
-// The rows of qkv that a row sees, itself among them: the first forward's, and its own of the later ones.
+// The rows of qkv that a row sees, itself among them: the first forward's, and its own of the later ones; of
+// a block the context's up to its beginning, and all of its own.
 static int seen_by(const Plain *p, const Batch *b, int forward, int row, const double **out) {
     int count = 0;
+    for (int j = b->start[row]; b->blocks && j < b->blocks[row]; j++) out[count++] = p->qkv[1][j];
+    for (int j = 0; b->blocks && j < b->rows; j++)
+        if (b->blocks[j] == b->blocks[row]) out[count++] = p->qkv[0][j];
+    if (b->blocks) return count;
     for (int j = b->start[row]; j <= row; j++) out[count++] = p->qkv[0][j];
     for (int f = 1; f <= forward; f++) out[count++] = p->qkv[f][row];
     return count;
@@ -79,12 +85,13 @@ static void norm_head(const Plain *p, double *head, size_t weight) {
     for (int i = 0; i < p->s->head_dim; i++) head[i] *= p->w[weight + (size_t)i] / length;
 }
 
-static void fill_qkv(Plain *p, const Batch *b, size_t w, int forward, int r, const double *normed,
+// at: the forward whose qkv is filled; a context's has the positions of the first.
+static void fill_qkv(Plain *p, const Batch *b, const LayerPlan *plan, int at, int r, const double *normed,
                      int inputs) {
     const Shape *s = p->s;
-    double *qkv = p->qkv[forward][r];
-    linear(normed, p->w + w, inputs, shape_q_width(s) + 2 * shape_kv_width(s), qkv);
-    const LayerPlan *plan = p->p->layers; // only EAGLE-3's one layer has such norms
+    double *qkv = p->qkv[at][r];
+    int forward = b->blocks ? 0 : at;
+    linear(normed, p->w + plan->at[W_Q], inputs, shape_q_width(s) + 2 * shape_kv_width(s), qkv);
     for (int h = 0; h < s->heads + s->kv_heads && layer_has(plan, W_Q_NORM); h++)
         norm_head(p, qkv + h * s->head_dim, plan->at[h < s->heads ? W_Q_NORM : W_K_NORM]);
     for (int h = 0; h < s->heads + s->kv_heads; h++)
@@ -105,7 +112,8 @@ static void attention(Plain *p, const Batch *b, const LayerPlan *plan) {
     double normed[PLAIN_WIDTH];
     for (int r = 0; r < b->rows; r++) {
         norm(p, p->x[0][r], plan->at[W_ATTENTION_NORM], normed);
-        fill_qkv(p, b, plan->at[W_Q], 0, r, normed, p->s->width);
+        fill_qkv(p, b, plan, 0, r, normed, p->s->width);
+        if (b->blocks) fill_qkv(p, b, plan, 1, r, p->x[1][r], p->s->width);
     }
     add_attention(p, b, 0, plan);
 }
@@ -131,6 +139,19 @@ static double log_of_sum(const double *x, int n) {
     return log(sum);
 }
 
+// The cross-entropy of the confidence with the share of the wanted distribution that is covered.
+static double doubt(const Plain *p, const double *y, const double *e, const double *logits,
+                    const double *wanted) {
+    int vocab = p->s->real_vocab, width = p->s->width;
+    const double *w = p->w + p->p->at[W_CONFIDENCE];
+    double share = 0, x = p->w[p->p->at[W_CONFIDENCE_BIAS]];
+    double all = log_of_sum(logits, vocab), all_wanted = log_of_sum(wanted, vocab);
+    for (int i = 0; i < vocab; i++) share += fmin(exp(logits[i] - all), exp(wanted[i] - all_wanted));
+    for (int i = 0; i < width; i++) x += w[i] * y[i];
+    for (int i = 0; i < p->s->block.rank; i++) x += w[width + i] * e[i];
+    return log(1 + exp(x)) - share * x;
+}
+
 // -log p of row r's target, or its mean over the wanted ones; x: the state above the last layer.
 static double row_loss(const Plain *p, const Batch *b, const double *x, int r) {
     int vocab = p->s->real_vocab, width = p->s->width;
@@ -139,6 +160,10 @@ static double row_loss(const Plain *p, const Batch *b, const double *x, int r) {
     norm(p, x, p->p->at[W_FINAL_NORM], normed);
     linear(normed, p->p->at[W_HEAD] == NO_PARAMETER ? p->target_head : p->w + p->p->at[W_HEAD], width, vocab,
            logits);
+    const double *e = b->text ? p->w + p->p->at[W_MARKOV_FROM] + b->text[r] * p->s->block.rank : NULL;
+    for (int i = 0; i < vocab && p->s->block.markov; i++)
+        for (int k = 0; k < p->s->block.rank; k++)
+            logits[i] += e[k] * p->w[p->p->at[W_MARKOV_TO] + (size_t)(i * p->s->block.rank + k)];
     double all = log_of_sum(logits, vocab);
     if (!b->wanted) return all - logits[b->targets[r]];
     int deep = p->wanted_width;
@@ -146,7 +171,7 @@ static double row_loss(const Plain *p, const Batch *b, const double *x, int r) {
     linear(state, p->target_head, deep, vocab, wanted);
     double all_wanted = log_of_sum(wanted, vocab);
     for (int i = 0; i < vocab; i++) loss += exp(wanted[i] - all_wanted) * (all - logits[i]);
-    return loss;
+    return p->doubting && p->s->block.confidence ? loss + doubt(p, normed, e, logits, wanted) : loss;
 }
 
 // --- EAGLE's heads ---------------------------------------------------------------------------------------
@@ -174,14 +199,14 @@ static void eagle_row(Plain *p, const Batch *b, int forward, int r) {
         memcpy(joined + width, fed, (size_t)width * sizeof *e);
         linear(joined, p->w + p->p->at[W_FC], 2 * width, width, x);
         for (int i = 0; i < width; i++) x[i] += p->w[p->p->at[W_FC_BIAS] + (size_t)i];
-        fill_qkv(p, b, p->p->layers->at[W_Q], forward, r, x, width);
+        fill_qkv(p, b, p->p->layers, forward, r, x, width);
         return;
     }
     if (forward) memcpy(x, fed, (size_t)width * sizeof *x);
     else linear(fed, p->w + p->p->at[W_FC], states, width, x);
     norm(p, e, p->p->at[W_TOKEN_NORM], joined);
     norm(p, x, p->p->layers->at[W_ATTENTION_NORM], joined + width);
-    fill_qkv(p, b, p->p->layers->at[W_Q], forward, r, joined, 2 * width);
+    fill_qkv(p, b, p->p->layers, forward, r, joined, 2 * width);
 }
 
 static double eagle_loss(Plain *p, const Batch *b) {
@@ -201,20 +226,34 @@ static double eagle_loss(Plain *p, const Batch *b) {
     return loss;
 }
 
+// The context of a block's draft, in x[1].
+static void fill_context(Plain *p, const Batch *b, int r) {
+    int given = shape_given_width(p->s);
+    double states[PLAIN_WIDTH], fused[PLAIN_WIDTH];
+    for (int i = 0; i < given; i++) states[i] = (double)b->states[r * given + i];
+    linear(states, p->w + p->p->at[W_FC], given, p->s->width, fused);
+    norm(p, fused, p->p->at[W_STATE_NORM], p->x[1][r]);
+}
+
 static double plain_loss(Plain *p, const Batch *b) {
     int width = p->s->width;
     double loss = 0;
-    if (shape_reads_both(p->s)) return eagle_loss(p, b);
-    for (int r = 0; r < b->rows; r++)
+    if (shape_reads_both(p->s) && !b->blocks) return eagle_loss(p, b);
+    for (int r = 0; r < b->rows; r++) {
+        if (b->blocks) fill_context(p, b, r);
         for (int i = 0; i < width; i++)
-            p->x[0][r][i] = b->states ? (double)b->states[r * width + i]
-                                      : p->w[p->p->at[W_EMBEDDING] + (size_t)(b->tokens[r] * width + i)];
+            p->x[0][r][i] = b->blocks   ? p->embedding[b->tokens[r] * width + i]
+                            : b->states ? (double)b->states[r * width + i]
+                                        : p->w[p->p->at[W_EMBEDDING] + (size_t)(b->tokens[r] * width + i)];
+    }
     for (int layer = 0; layer < p->s->layers; layer++) {
         const LayerPlan *plan = &p->p->layers[layer];
         if (layer_has(plan, W_Q)) attention(p, b, plan);
         for (int r = 0; r < b->rows && layer_has(plan, W_GATE); r++) mlp(p, p->x[0][r], plan);
     }
-    for (int r = 0; r < b->rows; r++) loss += row_loss(p, b, p->x[0][r], r);
+    for (int r = 0; r < b->rows; r++)
+        loss += row_loss(p, b, p->x[0][r], r) *
+                (b->blocks ? exp(-2.0 * (r - b->blocks[r]) / p->s->block.rows) : 1);
     return loss;
 }
 
@@ -259,6 +298,7 @@ static void compare_gradients(const Network *n, Plain *p, const Batch *b, double
     for (int i = 0; i < n->parameters.count; i++)
         for (int k = 0; k < 4; k++) {
             const Parameter *x = &n->parameters.list[i];
+            p->doubting = strstr(x->name, "confidence");
             size_t at = x->at + random_below(r, (uint32_t)parameter_size(x));
             double there = p->w[at];
             p->w[at] = there + step;
@@ -273,6 +313,7 @@ static void compare_gradients(const Network *n, Plain *p, const Batch *b, double
 
 void plain_compare(Network *n, const Batch *b, Random *r) {
     Plain *p = plain_open(n);
+    p->doubting = true;
     double want = plain_loss(p, b);
     expect_near("loss", n, want, network_loss(n, b), b->rows);
     expect_near("loss while learning", n, want, network_learn(n, b, 0.25f), b->rows);

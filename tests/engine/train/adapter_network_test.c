@@ -1,5 +1,6 @@
-// The networks of adapters and EAGLE's heads, of every variant and number of forwards: losses and gradients
-// against the plain network in double, independent of the number of threads.
+// The networks of adapters, EAGLE's heads and drafts of blocks, of every variant, number of forwards, layers
+// and sizes of blocks: losses and gradients against the plain network in double, independent of the number
+// of threads.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VARIANTS = ADAPTER_MEDUSA + 1, EAGLES = 2, STATES = 3 }; // EAGLE-3 reads so many states
+enum { VARIANTS = ADAPTER_MEDUSA + 1, DRAFTS = 3, STATES = 3 }; // EAGLE-3 and DFlash read so many states
 
 // A target in name, and a batch of random states in documents; some rows have nothing to learn.
 typedef struct Case {
@@ -17,7 +18,7 @@ typedef struct Case {
     AdapterKind kind;
     int forwards; // of an EAGLE head
     float *head, *embedding, *states, *wanted;
-    int tokens[PLAIN_ROWS], targets[PLAIN_ROWS], start[PLAIN_ROWS];
+    int tokens[PLAIN_ROWS], targets[PLAIN_ROWS], start[PLAIN_ROWS], blocks[PLAIN_ROWS], masked[PLAIN_ROWS];
     Batch batch;
 } Case;
 
@@ -25,6 +26,31 @@ static float *random_floats(size_t n, Random *r) {
     float *x = mem_new(n, sizeof *x);
     for (size_t i = 0; i < n; i++) x[i] = random_normal(r);
     return x;
+}
+
+// Blocks of any length up to the whole, whose tokens but the first are masks.
+static void add_blocks(Case *c, Random *r) {
+    BlockDraft *b = &c->kind.block;
+    for (int i = 0, end = 0; i < c->batch.rows; i++) {
+        bool begins = i == end || c->start[i] == i;
+        if (begins) end = i + test_between(r, 1, b->rows);
+        c->blocks[i] = begins ? i : c->blocks[i - 1];
+        c->masked[i] = begins ? c->tokens[i] : 0;
+    }
+    c->batch.blocks = c->blocks;
+    c->batch.text = c->tokens;
+    c->batch.tokens = c->masked;
+}
+
+static void choose_block(Case *c, Random *r) {
+    AdapterKind *k = &c->kind;
+    k->captures = (Captures){STATES, {1, 1, 2}};
+    k->normed_heads = true;
+    k->layers = test_between(r, 1, 3);
+    k->block = (BlockDraft){.rows = test_between(r, 2, 9), .from_root = true};
+    if (random_below(r, 3)) k->block.markov = MARKOV_VANILLA;
+    if (k->block.markov) k->block.rank = test_between(r, 1, 20);
+    if (k->block.markov && random_below(r, 3)) k->block.confidence = CONFIDENCE_TOKEN;
 }
 
 // v: an AdapterVariant; an EAGLE head has any number of forwards.
@@ -49,6 +75,7 @@ static void open_case(Case *c, int v, int rows, int longest, Random *r) {
     if (v == ADAPTER_EAGLE3) c->kind.captures = (Captures){STATES, {1, 1, 2}};
     c->kind.normed_heads = v == ADAPTER_EAGLE3 && random_below(r, 2);
     if (v == ADAPTER_EAGLE3 && random_below(r, 2)) c->kind.vocab = test_between(r, 2, vocab);
+    if (v == ADAPTER_DFLASH) choose_block(c, r);
     if (random_below(r, 2)) c->kind.kv_heads = kv;
     c->head = random_floats((size_t)s.vocab * (size_t)width, r);
     c->embedding = random_floats((size_t)s.vocab * (size_t)width, r);
@@ -66,6 +93,7 @@ static void open_case(Case *c, int v, int rows, int longest, Random *r) {
                        .rows = rows,
                        .states = c->states,
                        .wanted = c->wanted};
+    if (v == ADAPTER_DFLASH) add_blocks(c, r);
 }
 
 static void close_case(Case *c) {
@@ -83,16 +111,16 @@ static Network open_network(const Case *c, int threads, const char *isa) {
                         .target = &c->target,
                         .target_head = c->head,
                         .forwards = c->forwards,
-                        .target_embedding = adapter_is_eagle(c->kind.variant) ? c->embedding : NULL};
+                        .target_embedding = c->kind.variant >= ADAPTER_EAGLE ? c->embedding : NULL};
     NetworkOptions o = {.rows = c->batch.rows, .longest = c->batch.rows, .threads = threads, .isa = isa};
     if (!network_open_adapter(&n, &part, &o, &e)) fail_msg("%s", e.text);
     for (size_t i = 0; i < n.parameters.total; i++) n.weights[i] = 0;
     return n;
 }
 
-// Smaller in an EAGLE head, whose outputs would grow from forward to forward.
+// Smaller in a draft, whose outputs would grow from forward to forward, or from layer to layer.
 static void random_weights(const Network *n, Random *r) {
-    double size = network_is_eagle(n) ? 0.3 : 1;
+    double size = shape_reads_both(&n->shape) ? 0.3 : 1;
     for (size_t i = 0; i < n->parameters.total; i++)
         n->weights[i] = (float)(size * (random_uniform(r) - 0.5));
 }
@@ -142,14 +170,14 @@ static void compare_threads(const TrainKernels *k, int v, Random *r) {
 static void threads_do_not_matter(void **state) {
     (void)state;
     for_variants(compare_threads, 0, VARIANTS, 6, 2);
-    for_variants(compare_threads, VARIANTS, EAGLES, 2, 7);
+    for_variants(compare_threads, VARIANTS, DRAFTS, 2, 7);
 }
 
 // An EAGLE head that reads its own outputs: fc with its bias, the two norms, the rows that each forward sees,
-// and gradients through all of them.
-static void plain_eagle(void **state) {
+// and gradients through all of them; a draft of blocks: the context's, and those of its heads.
+static void plain_drafts(void **state) {
     (void)state;
-    for_variants(check_variant, VARIANTS, EAGLES, 4, 5);
+    for_variants(check_variant, VARIANTS, DRAFTS, 4, 5);
 }
 
 // A Medusa head that adds nothing and has the target's head says what the target says; with another token's
@@ -167,12 +195,12 @@ static void agreement(void **state) {
     for (int i = 0; i < 90; i++) learned += c.targets[i] >= 0;
     memcpy(head, c.head, (size_t)n.shape.vocab * width * sizeof *head);
     network_loss(&n, &c.batch);
-    assert_int_equal(n.forwards->learned, learned);
-    assert_int_equal(n.forwards->agreed, learned);
+    assert_int_equal(n.parts->learned, learned);
+    assert_int_equal(n.parts->agreed, learned);
     memcpy(head, c.head + width, (vocab - 1) * width * sizeof *head);
     memcpy(head + (vocab - 1) * width, c.head, width * sizeof *head);
     network_loss(&n, &c.batch);
-    assert_int_equal(n.forwards->agreed, 0);
+    assert_int_equal(n.parts->agreed, 0);
     network_close(&n);
     close_case(&c);
 }
@@ -200,10 +228,14 @@ static void refusals(void **state) {
     c.kind.exit_layer = 3;
     expect_refused(&c, 30, "exit layer");
     close_case(&c);
+    open_case(&c, ADAPTER_DFLASH, 90, 40, &r);
+    c.kind.block.markov = MARKOV_RNN;
+    expect_refused(&c, 30, "a vanilla Markov head");
+    close_case(&c);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_network), cmocka_unit_test(plain_eagle),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_network), cmocka_unit_test(plain_drafts),
                                        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(agreement),
                                        cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);

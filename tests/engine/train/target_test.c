@@ -39,13 +39,29 @@ static Shape small_shape(void) {
         .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 4, .attention_factor = 1}};
 }
 
-enum { KINDS = ADAPTER_EAGLE3 + 1 };
+enum { KINDS = ADAPTER_DFLASH + 1 };
+
+// A draft of blocks needs an id that no text has, behind the real ones.
+static Shape shape_for(int v) {
+    Shape s = small_shape();
+    s.vocab += v == ADAPTER_DFLASH;
+    return s;
+}
 
 static AdapterKind kind_of(int v) {
     AdapterKind k = {.variant = (AdapterVariant)v, .exit_layer = 1, .heads = 1};
     if (v == ADAPTER_MEDUSA) k.heads = 2;
     if (v >= ADAPTER_MEDUSA) k.exit_layer = 4;
-    if (v == ADAPTER_EAGLE3) k.captures = (Captures){3, {1, 2, 3}};
+    if (v == ADAPTER_EAGLE3 || v == ADAPTER_DFLASH) k.captures = (Captures){3, {1, 2, 3}};
+    if (v != ADAPTER_DFLASH) return k;
+    k.normed_heads = true;
+    k.layers = 2;
+    k.mask = LEARNER_VOCAB;
+    k.block.rows = 4;
+    k.block.from_root = true;
+    k.block.markov = MARKOV_VANILLA;
+    k.block.rank = 8;
+    k.block.confidence = CONFIDENCE_TOKEN;
     return k;
 }
 
@@ -75,6 +91,9 @@ static TrainConfig config_of(const World *w, int steps) {
     c.shape = w->choice.model->shape;
     c.shape.context = LONGEST;
     c.adapter = &w->choice;
+    if (w->choice.kind.variant != ADAPTER_DFLASH) return c;
+    c.masks = w->choice.kind.block.rows - 1;
+    c.shape.mask_token = w->choice.kind.mask;
     return c;
 }
 
@@ -145,7 +164,7 @@ static void check_states(const Shape *shape, int v, Random *r) {
         assert_true(session_prefill(&w.session, tokens + from, to - from, 0, layers, alone, NULL));
         same_rows("normed states", alone, t.states + at, to - from, width);
         if (v < ADAPTER_MEDUSA) same_exits(&w, &t, tokens, from, to, 1, 0, 1);
-        for (int i = 0; v == ADAPTER_EAGLE3 && i < 3; i++)
+        for (int i = 0; v >= ADAPTER_EAGLE3 && i < 3; i++)
             same_exits(&w, &t, tokens, from, to, kind.captures.layers[i], i, 3);
     }
     assert_true(!t.exits == (v == ADAPTER_MEDUSA || v == ADAPTER_EAGLE));
@@ -159,9 +178,10 @@ static void states(void **state) {
     Random r = test_random(1);
     for (int round = 0; round < 20; round++) {
         Shape s = random_shape(&r);
-        static const int kinds[] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE, ADAPTER_EAGLE3};
+        static const int kinds[] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE, ADAPTER_EAGLE3,
+                                    ADAPTER_DFLASH};
         s.layers = 4;
-        check_states(&s, kinds[round % 4], &r);
+        check_states(&s, kinds[round % 5], &r);
     }
 }
 
@@ -204,7 +224,7 @@ static Trainer open_trainer(const TrainConfig *c, const Corpus *corpus) {
 static void check_learning(int v, Random *r) {
     World w;
     Corpus corpus;
-    Shape shape = small_shape();
+    Shape shape = shape_for(v);
     AdapterKind kind = kind_of(v);
     double least = v == ADAPTER_MEDUSA || v >= ADAPTER_EAGLE ? 0.05 : 0.15;
     open_world(&w, &shape, &kind, r);
@@ -263,7 +283,7 @@ static void expect_same(const Trainer *a, const Trainer *b) {
 static void check_resuming(int v, bool teacher, const char *path, Random *r) {
     World w;
     Corpus corpus;
-    Shape shape = small_shape();
+    Shape shape = shape_for(v);
     AdapterKind kind = kind_of(v);
     Error e = {0};
     open_world(&w, &shape, &kind, r);
@@ -295,6 +315,7 @@ static void resumed_is_uninterrupted(void **state) {
     check_resuming(ADAPTER_KANGAROO, false, folder_path(*state, "kangaroo.checkpoint"), &r);
     check_resuming(ADAPTER_MEDUSA, false, folder_path(*state, "medusa.checkpoint"), &r);
     check_resuming(ADAPTER_EAGLE3, false, folder_path(*state, "eagle3.checkpoint"), &r);
+    check_resuming(ADAPTER_DFLASH, false, folder_path(*state, "dflash.checkpoint"), &r);
     check_resuming(ADAPTER_KANGAROO, true, folder_path(*state, "taught.checkpoint"), &r);
 }
 
@@ -336,7 +357,7 @@ static void expect_tensor(const Network *n, size_t at, const Tensor *x) {
 
 // Trains an adapter for a step and exports it to `dir`.
 static Trainer export_one(World *w, Corpus *corpus, const AdapterKind *kind, const char *dir, Random *r) {
-    Shape shape = small_shape();
+    Shape shape = shape_for((int)kind->variant);
     Error e = {0};
     Output out = {0};
     open_world(w, &shape, kind, r);
@@ -361,21 +382,13 @@ static void check_export(int v, const char *dir, Random *r) {
     assert_memory_equal(&a.kind, &kind, sizeof kind);
     for (int i = 0; i < kind.heads; i++) {
         const Network *n = &t.networks[i];
-        const LayerPlan *plan = n->parameters.layers;
-        const Tensor *layer = a.models[i].layers->w;
+        const Model *m = &a.models[i];
         assert_ptr_equal(n->head_panels[HEAD_WANTED], t.networks->head_panels[HEAD_WANTED]); // packed once
-        expect_tensor(n, plan->at[W_ATTENTION_NORM], &layer[W_ATTENTION_NORM]);
-        expect_tensor(n, plan->at[W_Q], &layer[W_Q]);
-        expect_tensor(n, plan->at[W_O], &layer[W_O]);
-        expect_tensor(n, plan->at[W_MLP_NORM], &layer[W_MLP_NORM]);
-        expect_tensor(n, plan->at[W_GATE], &layer[W_GATE]);
-        expect_tensor(n, plan->at[W_GATE_BIAS], &layer[W_GATE_BIAS]);
-        expect_tensor(n, plan->at[W_DOWN], &layer[W_DOWN]);
-        expect_tensor(n, n->parameters.at[W_FINAL_NORM], &a.models[i].final_norm);
-        expect_tensor(n, n->parameters.at[W_HEAD], &a.models[i].head);
-        expect_tensor(n, n->parameters.at[W_FC], &a.models[i].fc);
-        expect_tensor(n, n->parameters.at[W_FC_BIAS], &a.models[i].fc_bias);
-        expect_tensor(n, n->parameters.at[W_TOKEN_NORM], &a.models[i].token_norm);
+        for (int layer = 0; layer < n->shape.layers; layer++)
+            for (Weight x = 0; x < LAYER_WEIGHTS; x++)
+                expect_tensor(n, n->parameters.layers[layer].at[x], weight_tensor(m, layer, 0, x));
+        for (Weight x = MODEL_WEIGHTS; x < WEIGHTS; x++)
+            expect_tensor(n, n->parameters.at[x], weight_tensor(m, 0, 0, x));
     }
     adapter_close(&a);
     trainer_close(&t);
@@ -386,6 +399,41 @@ static void check_export(int v, const char *dir, Random *r) {
 static void exported_adapter_opens(void **state) {
     Random r = test_random(5);
     for (int v = 0; v < KINDS; v++) check_export(v, folder_path(*state, name_of(v)), &r);
+}
+
+// Blocks cover every document: the first is of any length, the others are whole unless the document ends.
+static void blocks_cover_the_text(void **state) {
+    (void)state;
+    Random r = test_random(10);
+    World w;
+    Corpus corpus;
+    Shape shape = shape_for(ADAPTER_DFLASH);
+    AdapterKind kind = kind_of(ADAPTER_DFLASH);
+    int shorter = 0;
+    open_world(&w, &shape, &kind, &r);
+    learner_corpus(&corpus, 20, 90, 2);
+    TrainConfig c = config_of(&w, 10);
+    Trainer t = open_trainer(&c, &corpus);
+    while (t.step < 10) {
+        trainer_step(&t);
+        for (int i = 0; i < PASS; i++) {
+            int begin = t.masked_start[i], end = i;
+            while (end < PASS && t.masked_start[end] == begin) end++;
+            bool last = end == PASS || t.start[end] == end, first = begin == t.start[i];
+            assert_true(begin >= t.start[i] && begin <= i && t.masked_start[begin] == begin);
+            assert_true(end - begin <= 4 && (end - begin == 4 || first || last));
+            assert_int_equal(t.masked[i], i == begin ? t.tokens[i] : LEARNER_VOCAB);
+            shorter += first && !last && end - begin < 4;
+        }
+    }
+    assert_true(shorter > 0);
+    trainer_close(&t);
+    corpus.ids[3] = kind.mask;
+    Error e = {0};
+    assert_false(trainer_open(&t, &c, &corpus, &e));
+    assert_non_null(strstr(e.text, "which is the mask"));
+    corpus_release(&corpus);
+    close_world(&w);
 }
 
 // --- EAGLE's files ---------------------------------------------------------------------------------------
@@ -566,6 +614,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test(kept_is_run),
         cmocka_unit_test_setup_teardown(exported_adapter_opens, folder_setup, folder_teardown),
+        cmocka_unit_test(blocks_cover_the_text),
         cmocka_unit_test_setup_teardown(eagle_files, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(fewer_tokens, folder_setup, folder_teardown),
         cmocka_unit_test(refusals)};
