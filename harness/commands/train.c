@@ -43,7 +43,7 @@ static const Arg OPTIONS[] = {
     {"outputs", ARG_WORD, AT(outputs), .help = "train nothing: write the model's continuations of documents",
      .value = "FILE"},
     {"dataset", ARG_WORDS, AT(run.answers.datasets),
-     .help = "adapter, heads, eagle: learn from MODEL's answers; repeatable", .value = "DATASET"},
+     .help = "on top of MODEL: learn from its answers; repeatable", .value = "DATASET"},
     {"answers", ARG_WORD, AT(run.answers.file), .help = "where those answers are kept", .value = "FILE",
      .fallback = "OUT.answers.jsonl"},
     {"split", ARG_WORD, AT(run.answers.split),
@@ -63,8 +63,8 @@ static const Arg OPTIONS[] = {
     {"heads", ARG_INT, AT(run.heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads: how many", .value = "N"},
     {"draft-vocab", ARG_INT, AT(run.draft_vocab), -1, 1 << 24, "-1",
      .help = "eagle3: its head's tokens, the text's commonest; 0: all; -1: a quarter", .value = "N"},
-    {"config", ARG_WORD, AT(run.config),
-     .help = "adapter, heads, eagle: a YAML file of what follows and more", .value = "FILE"},
+    {"config", ARG_WORD, AT(run.config), .help = "on top of MODEL: a YAML file of what follows and more",
+     .value = "FILE"},
     {"out", ARG_WORD, AT(run.out), .help = "the directory to write", .value = "DIR", .letter = 'o'},
     {"text", ARG_WORDS, AT(run.files), .help = "what to learn from; repeatable, and a pattern in quotes",
      .value = "FILE"},
@@ -89,16 +89,6 @@ typedef struct ModelRun {
     char *start_dir, *teacher_dir;
 } ModelRun;
 
-// -1: the tokenizer has no such piece.
-static int find_piece(const Tokenizer *t, const char *text) {
-    int id = -1;
-    for (int i = 0; i < tokenizer_size(t); i++) {
-        const char *piece = tokenizer_piece(t, i);
-        if (piece && strcmp(piece, text) == 0) id = i;
-    }
-    return id;
-}
-
 // The mask of a draft that guesses `parallel` tokens in one forward: the first guess needs none.
 static bool find_mask(TrainFile *f, const Tokenizer *t, Error *e) {
     f->config.masks = f->parallel - 1;
@@ -106,7 +96,7 @@ static bool find_mask(TrainFile *f, const Tokenizer *t, Error *e) {
     if (!f->mask)
         return error_input(e, "train: 'parallel' needs 'mask', a piece of '%s' that no text has",
                            f->tokenizer);
-    f->config.shape.mask_token = find_piece(t, f->mask);
+    f->config.shape.mask_token = train_find_piece(t, f->mask);
     return f->config.shape.mask_token > 0 ||
            error_input(e, "'%s' has no piece '%s' behind its first one; name another as mask", f->tokenizer,
                        f->mask);
@@ -117,7 +107,7 @@ static bool find_specials(ModelRun *m, Error *e) {
     if (!tokenizer_encode(m->tokenizer, "", 0, true, &empty, e)) return false;
     m->bos = empty.count ? empty.ids[0] : -1;
     ids_release(&empty);
-    m->run.eos = find_piece(m->tokenizer, m->run.file.eos);
+    m->run.eos = train_find_piece(m->tokenizer, m->run.file.eos);
     if (m->run.eos < 0)
         return error_input(e, "'%s' has no piece '%s' to end documents with; name it as eos",
                            m->run.file.tokenizer, m->run.file.eos);
@@ -258,7 +248,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     interrupt_catch();
     if (line->words.count < 2 && o->run.answers.datasets.count)
         return error_input(e, "train: --dataset is for what learns from a model's answers: 'outpace train "
-                              "adapter|heads|eagle|eagle3 MODEL --dataset NAME'");
+                              "adapter|heads|eagle|eagle3|dflash|dspark MODEL --dataset NAME'");
     if (line->words.count == 0 && o->run.preset) return train_model(o, NULL, &line->code, e);
     if (line->words.count == 1) return train_model(o, line->words.items[0], &line->code, e);
     int what = line->words.count == 2 ? text_among(line->words.items[0], ON_TOP_NAMES, ON_TOP_KINDS) : -1;
@@ -270,7 +260,7 @@ EMBED(train_lesson, "harness/commands/lessons/train.txt")
 
 const Command command_train = {
     .name = "train",
-    .usage = "FILE.yaml | --preset NAME | adapter|heads|eagle|eagle3 MODEL [OPTIONS]",
+    .usage = "FILE.yaml | --preset NAME | adapter|heads|eagle|eagle3|dflash|dspark MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
     .arguments = {0, 2},
     .kept = "the last checkpoint, if one was written, is kept: the same command goes on from it",

@@ -315,7 +315,16 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
 
 enum { MOST_ROWS = TREE_MAX_NODES };
 
-const char *const ON_TOP_NAMES[ON_TOP_KINDS] = {"adapter", "heads", "eagle", "eagle3"};
+const char *const ON_TOP_NAMES[ON_TOP_KINDS] = {"adapter", "heads", "eagle", "eagle3", "dflash", "dspark"};
+
+int train_find_piece(const Tokenizer *t, const char *text) {
+    int id = -1;
+    for (int i = 0; i < tokenizer_size(t); i++) {
+        const char *piece = tokenizer_piece(t, i);
+        if (piece && strcmp(piece, text) == 0) id = i;
+    }
+    return id;
+}
 
 typedef struct AdapterRun {
     TrainRun run;
@@ -378,29 +387,46 @@ static int choose_vocab(int asked, int vocab) {
     return asked < vocab ? asked : 0;
 }
 
-// EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them.
+// Keys of the file that this kind has no use for.
+static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
+    enum { THIRD = 1 << ON_TOP_EAGLE3, EAGLES = THIRD | 1 << ON_TOP_EAGLE };
+    enum { SPARK = 1 << ON_TOP_DSPARK, BLOCKS = SPARK | 1 << ON_TOP_DFLASH };
+    const struct {
+        const char *key;
+        bool given;
+        int kinds;
+    } ROWS[] = {{"forwards", f->forwards, EAGLES},
+                {"layers", f->layers.count, THIRD | BLOCKS},
+                {"draft_vocab", f->draft_vocab > 0, THIRD},
+                {"normed_heads", f->normed_heads, THIRD},
+                {"draft_layers", f->draft_layers, BLOCKS},
+                {"block", f->block, BLOCKS},
+                {"mask", f->mask, BLOCKS},
+                {"markov_rank", f->markov_rank, SPARK}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        if (!ROWS[i].given || ROWS[i].kinds & 1 << what) continue;
+        Text whose = {0};
+        for (int k = 0; k < ON_TOP_KINDS; k++)
+            if (ROWS[i].kinds & 1 << k) text_printf(&whose, " %s", ON_TOP_NAMES[k]);
+        error_input(e, "train: '%s' is not for %s, only for:%s", ROWS[i].key, ON_TOP_NAMES[what],
+                    text_get(&whose));
+        text_release(&whose);
+        return false;
+    }
+    return true;
+}
+
+// EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them;
+// DFlash's and DSpark's defaults are DeepSpec's.
 static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainOptions *o,
                         const Model *m, Error *e) {
-    bool third = what == ON_TOP_EAGLE3, eagle = third || what == ON_TOP_EAGLE;
+    static const AdapterVariant VARIANTS[ON_TOP_KINDS] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE,
+                                                          ADAPTER_EAGLE3,   ADAPTER_DFLASH, ADAPTER_DFLASH};
     AdapterKind *k = &c->kind;
-    *k = (AdapterKind){.variant = third   ? ADAPTER_EAGLE3
-                                  : eagle ? ADAPTER_EAGLE
-                                          : ADAPTER_MEDUSA,
+    *k = (AdapterKind){.variant = VARIANTS[what],
                        .exit_layer = m->shape.layers,
                        .heads = what == ON_TOP_HEADS ? o->heads : 1};
-    if (eagle) {
-        c->forwards = f->forwards ? f->forwards : third ? 7 : 1;
-        if ((f->layers.count || f->draft_vocab > 0 || f->normed_heads) && !third)
-            return error_input(e, "train: 'layers', 'draft_vocab' and 'normed_heads' are only eagle3's");
-        k->normed_heads = f->normed_heads;
-        if (third) k->vocab = choose_vocab(f->draft_vocab, m->shape.real_vocab);
-        return adapter_check(k, m, "the head to train", e) &&
-               choose_layers(&k->captures, &f->layers, m->shape.layers - 1, e);
-    }
-    if (f->forwards || f->layers.count || f->draft_vocab > 0 || f->normed_heads)
-        return error_input(
-            e,
-            "train: 'forwards', 'layers', 'draft_vocab', 'normed_heads': of 'outpace train eagle', 'eagle3'");
+    if (!check_keys(what, f, e)) return false;
     if (what == ON_TOP_ADAPTER) {
         k->exit_layer = o->exit_layer;
         if (!adapter_variant_find(o->variant, &k->variant, e)) return false;
@@ -409,7 +435,32 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
         if (k->variant == ADAPTER_MEDUSA)
             return error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'");
     }
-    return adapter_check(k, m, "the adapter to train", e);
+    if (adapter_is_eagle(k->variant)) c->forwards = f->forwards ? f->forwards : what == ON_TOP_EAGLE3 ? 7 : 1;
+    if (what == ON_TOP_EAGLE3) k->vocab = choose_vocab(f->draft_vocab, m->shape.real_vocab);
+    k->normed_heads = f->normed_heads;
+    if (k->variant == ADAPTER_DFLASH) {
+        k->normed_heads = true;
+        k->layers = f->draft_layers ? f->draft_layers : 5;
+        k->mask = m->shape.vocab - 1;
+        k->block = (BlockDraft){.rows = f->block ? f->block : 7, .from_root = true};
+    }
+    if (what == ON_TOP_DSPARK) {
+        k->block.markov = MARKOV_VANILLA;
+        k->block.rank = f->markov_rank ? f->markov_rank : 256;
+        k->block.confidence = CONFIDENCE_TOKEN;
+    }
+    return adapter_check(k, m, "what is to be trained", e) &&
+           choose_layers(&k->captures, &f->layers, m->shape.layers - 1, e);
+}
+
+// A block's mask: a piece by name, or the vocabulary's last id.
+static bool choose_mask(TrainFile *f, AdapterKind *k, const Tokenizer *t, Error *e) {
+    if (k->variant != ADAPTER_DFLASH) return true;
+    if (f->mask) k->mask = train_find_piece(t, f->mask);
+    if (k->mask < 0) return error_input(e, "train: the model has no piece '%s' to be the mask", f->mask);
+    f->config.masks = k->block.rows - 1;
+    f->config.shape.mask_token = k->mask;
+    return true;
 }
 
 static bool open_target(AdapterRun *a, OnTop what, const char *dir, const TrainOptions *o, Error *e) {
@@ -433,7 +484,7 @@ static bool open_target(AdapterRun *a, OnTop what, const char *dir, const TrainO
         return error_input(e, "'%s' has no eos_token_id in its config.json to end documents with", dir);
     a->run.tokenizer = engine->tokenizer;
     a->run.eos = engine->model.eos[0];
-    return true;
+    return choose_mask(&a->run.file, &a->target.choice.kind, engine->tokenizer, e);
 }
 
 static bool write_adapter(AdapterRun *a, OnTop what, Error *e) {
@@ -441,9 +492,10 @@ static bool write_adapter(AdapterRun *a, OnTop what, Error *e) {
     ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
     if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
     fprintf(r->tell, "wrote the %s to %s\n",
-            what == ON_TOP_ADAPTER ? "adapter"
-            : what == ON_TOP_HEADS ? "heads"
-                                   : "head",
+            what == ON_TOP_ADAPTER  ? "adapter"
+            : what == ON_TOP_HEADS  ? "heads"
+            : what >= ON_TOP_DFLASH ? "draft"
+                                    : "head",
             SHOWN(r->file.out));
     return true;
 }

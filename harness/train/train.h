@@ -29,13 +29,14 @@ typedef struct TrainFile {
     Words files;                   // paths and patterns, including those of `domains`
     DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
-    Words layers;      // eagle3's, whose states it reads; empty: as adapter_captures chooses
+    Words layers;      // whose states eagle3, dflash read; empty: as adapter_captures chooses
     int forwards;      // of EAGLE's heads; 0: their default
     int draft_vocab;   // eagle3's tokens; 0: all; -1: a quarter
     bool normed_heads; // eagle3's
-    int head_size;     // 0: width / heads
-    int parallel;      // tokens that a draft guesses in one forward (PARD); 1: it isn't trained for that
-    const char *mask;  // its piece that stands for a token to come
+    int draft_layers, block, markov_rank; // of dflash and dspark; 0: their default
+    int head_size;                        // 0: width / heads
+    int parallel;     // tokens that a draft guesses in one forward (PARD); 1: it isn't trained for that
+    const char *mask; // its piece, or dflash's, that stands for a token to come
     int checkpoint_every, held_out_every; // steps
     int optimizer, schedule, decays;      // the enums of config.optimizer
     double norm_epsilon;
@@ -138,7 +139,16 @@ bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *li
 void frozen_close(FrozenModel *f); // accepts an empty one
 
 // What is trained on top of a model, by the word after `outpace train`.
-typedef enum { ON_TOP_ADAPTER, ON_TOP_HEADS, ON_TOP_EAGLE, ON_TOP_EAGLE3, ON_TOP_KINDS } OnTop;
+typedef enum {
+    ON_TOP_ADAPTER,
+    ON_TOP_HEADS,
+    ON_TOP_EAGLE,
+    ON_TOP_EAGLE3,
+    ON_TOP_DFLASH,
+    ON_TOP_DSPARK,
+    ON_TOP_KINDS
+} OnTop;
 extern const char *const ON_TOP_NAMES[ON_TOP_KINDS];
 
+int train_find_piece(const Tokenizer *t, const char *text); // -1: the tokenizer has no such piece
 bool train_adapter(OnTop what, const char *model, const TrainOptions *o, int *code, Error *e);

@@ -112,8 +112,39 @@ static void heads(void **state) {
         child_release(&child_);                                                   \
     } while (0)
 
-// A draft head of EAGLE's, in forwards on its own outputs; its agreement is told for each of five.
-static void eagle(void **state) {
+// Drafts of blocks; the agreement is told for each slot.
+static void blocks(const char *folder) {
+    static const char BLOCK[] = "held_out: 0.2\nlayers: [1, 2]\ndraft_layers: 1\nblock: 4\nmask: <0x00>\n",
+                      RANK[] = "markov_rank: 8\nheld_out: 0.2\nlayers: [1, 2]\ndraft_layers: 1\nblock: 4\n"
+                               "mask: <0x00>\n",
+                      WRONG[] = "mask: twinkletwinkle\n";
+    static const char *const NAMES[] = {"dflash", "dspark"};
+    Child c;
+    scratch_write(folder, "dflash.yaml", BLOCK, sizeof BLOCK - 1);
+    scratch_write(folder, "dspark.yaml", RANK, sizeof RANK - 1);
+    scratch_write(folder, "wrong.yaml", WRONG, sizeof WRONG - 1);
+    for (int i = 0; i < 2; i++) {
+        char config[32];
+        snprintf(config, sizeof config, "%s.yaml", NAMES[i]);
+        RUN(folder, 0, &c, "train", NAMES[i], "heart", "--config", config, "--text", "rhymes.txt",
+            "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "-o", NAMES[i]);
+        assert_non_null(strstr(text_get(&c.out), "wrote the draft to "));
+        child_release(&c);
+        json_t *root = config_of(folder, NAMES[i]), *training = json_object_get(root, "outpace_train");
+        assert_int_equal(json_array_size(json_object_get(training, "agreement")), 4);
+        assert_int_equal(json_integer_value(json_object_get(root, "markov_rank")), i ? 8 : 0);
+        json_decref(root);
+        expect_fast(folder, "dflash", NAMES[i]);
+    }
+    REFUSED(folder, "'markov_rank' is not for dflash, only for: dspark", "dflash", "heart", "--text",
+            "rhymes.txt", "-o", "a", "--config", "dspark.yaml");
+    REFUSED(folder, "no piece 'twinkletwinkle' to be the mask", "dflash", "heart", "--text", "rhymes.txt",
+            "-o", "a", "--config", "wrong.yaml");
+}
+
+// A draft head of EAGLE's, in forwards on its own outputs; its agreement is told for each of five. Drafts of
+// blocks by the same model.
+static void drafts(void **state) {
     static const char HASS[] = "held_out: 0.2\nforwards: 3\nkeep: 0.00005\n", THIRD[] = "layers: [2, 1]\n";
     Child c;
     prepare(*state);
@@ -143,14 +174,15 @@ static void eagle(void **state) {
     assert_int_equal(json_integer_value(json_object_get(root, "draft_vocab_size")), 40);
     json_decref(root);
     expect_fast(*state, "eagle3", "fewer");
-    REFUSED(*state, "'normed_heads' are only eagle3's", "eagle", "heart", "--text", "rhymes.txt", "-o", "a",
-            "--draft-vocab", "40");
-    REFUSED(*state, "only eagle3's", "eagle", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
-            "two.yaml");
+    REFUSED(*state, "'draft_vocab' is not for eagle, only for: eagle3", "eagle", "heart", "--text",
+            "rhymes.txt", "-o", "a", "--draft-vocab", "40");
+    REFUSED(*state, "'layers' is not for eagle, only for: eagle3 dflash dspark", "eagle", "heart", "--text",
+            "rhymes.txt", "-o", "a", "--config", "two.yaml");
     REFUSED(*state, "in ascending order", "eagle3", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
             "two.yaml");
-    REFUSED(*state, "'outpace train eagle'", "heads", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
-            "hass.yaml");
+    REFUSED(*state, "'forwards' is not for heads, only for: eagle eagle3", "heads", "heart", "--text",
+            "rhymes.txt", "-o", "a", "--config", "hass.yaml");
+    blocks(*state);
 }
 
 // A smaller model with the same tokenizer learns the first one's predictions, and drafts for it.
@@ -321,7 +353,7 @@ static void a_failed_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(eagle, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(drafts, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(every_variant, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(heads, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(answers, folder_setup, folder_teardown),

@@ -67,7 +67,7 @@ static void all_keys(void **state) {
 static void adapters(void **state) {
     (void)state;
     const char *text = "files: a.txt\nbatch: 2048\nrate: 1e-3\nforwards: 3\nlayers: [1, 4, 7]\n"
-                       "draft_vocab: 500\nkeep: 0.5\n",
+                       "draft_vocab: 500\nkeep: 0.5\nblock: 9\ndraft_layers: 2\nmarkov_rank: 64\n",
                *bad = "files: a.txt\nwidth: 2\n";
     TrainFile f, fallbacks = {0};
     Error e = {0};
@@ -79,6 +79,9 @@ static void adapters(void **state) {
     assert_int_equal(f.config.batch, 2048);
     assert_int_equal(f.forwards, 3);
     assert_int_equal(f.draft_vocab, 500);
+    assert_int_equal(f.block, 9);
+    assert_int_equal(f.draft_layers, 2);
+    assert_int_equal(f.markov_rank, 64);
     assert_int_equal(f.config.keep, 500000000);
     assert_int_equal(f.layers.count, 3);
     assert_true(f.config.optimizer.rate == 1e-3);
