@@ -436,6 +436,67 @@ static void blocks_cover_the_text(void **state) {
     close_world(&w);
 }
 
+// A block in use, from the files that training wrote: its final states are those of the network that learnt.
+static void check_use(const Trainer *t, const Adapter *a, const int *tokens, int begin, int rows) {
+    BackendOptions o = {.compute = COMPUTE_F32, .max_nodes = PASS, .threads = 1};
+    const int nodes[] = {0, 1, 2, 3};
+    const float *want = t->networks[0].out_normed + begin * 32;
+    float got[4 * 32];
+    Session s;
+    Error e = {0};
+    void *self;
+    if (!cpu_open(&a->models[0], &o, &self, &e)) fail_msg("%s", e.text);
+    session_init(&s, &cpu_backend, self, &a->models[0].shape, &o);
+    assert_true(!begin || session_prefill_hidden(&s, tokens, begin, t->target.exits, &e));
+    session_begin_block(&s, rows, tokens[begin]);
+    assert_true(session_run(&s, s.shape.layers, &e));
+    assert_true(session_get_hidden(&s, nodes, rows, HIDDEN_NORMED, got, &e));
+    for (int i = 0; i < rows * 32; i++)
+        if (!(fabsf(got[i] - want[i]) < 2e-3f * (1 + fabsf(want[i]))))
+            fail_msg("block at %d: number %d of row %d is %g in use, %g in training (seed %llu)", begin,
+                     i % 32, i / 32, (double)got[i], (double)want[i], (unsigned long long)test_seed());
+    session_release(&s);
+}
+
+// Trained on text of 12 tokens in blocks of 1, 4, 4 and 3.
+static void training_is_use(void **state) {
+    enum { TEXT = 12 };
+    static const int begin[TEXT] = {0, 1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9}, start[TEXT] = {0};
+    Random r = test_random(11);
+    World w;
+    Corpus corpus;
+    Adapter a;
+    AdapterKind kind = kind_of(ADAPTER_DFLASH);
+    const char *dir = folder_path(*state, "used");
+    int tokens[TEXT], masked[TEXT], targets[TEXT];
+    size_t places[TEXT];
+    Batch b;
+    Error e = {0};
+    Trainer t = export_one(&w, &corpus, &kind, dir, &r);
+    Network *n = &t.networks[0];
+    if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
+    for (size_t i = 0; i < n->parameters.total; i++) n->weights[i] = bf16_to_f32(f32_to_bf16(n->weights[i]));
+    for (int i = 0; i < TEXT; i++) {
+        tokens[i] = test_between(&r, 0, LEARNER_VOCAB - 1);
+        masked[i] = begin[i] == i ? tokens[i] : kind.mask;
+        places[i] = NO_PLACE;
+    }
+    assert_true(target_run(&t.target, tokens, start, places, TEXT, &e));
+    target_batch(&t.target, 0, tokens, start, TEXT, targets, &b);
+    b.text = tokens;
+    b.tokens = masked;
+    b.blocks = begin;
+    network_loss(n, &b);
+    if (!n->kernels->rounds_to_bf16) {
+        check_use(&t, &a, tokens, 1, 4);
+        check_use(&t, &a, tokens, 5, 4);
+    }
+    adapter_close(&a);
+    trainer_close(&t);
+    corpus_release(&corpus);
+    close_world(&w);
+}
+
 // --- EAGLE's files ---------------------------------------------------------------------------------------
 
 typedef struct StoredShape {
@@ -615,6 +676,7 @@ int main(void) {
         cmocka_unit_test(kept_is_run),
         cmocka_unit_test_setup_teardown(exported_adapter_opens, folder_setup, folder_teardown),
         cmocka_unit_test(blocks_cover_the_text),
+        cmocka_unit_test_setup_teardown(training_is_use, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(eagle_files, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(fewer_tokens, folder_setup, folder_teardown),
         cmocka_unit_test(refusals)};
