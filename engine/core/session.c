@@ -9,6 +9,7 @@
 #include "engine/base/memory.h"
 #include "engine/core/batch.h"
 #include "engine/core/ranks.h"
+#include "engine/core/shared.h"
 
 #include <assert.h>
 #include <math.h>
@@ -499,7 +500,7 @@ bool session_likeliest(Session *s, const int *nodes, int count, int k, int *ids,
     assert(shape_reads_both(&s->shape) && count <= TREE_MAX_NODES);
     if (!read_top(s, nodes, count, &out, e)) return false;
     for (int i = 0; i < count; i++)
-        for (int j = k; j-- > 0;) log_p[i * k + j] = log_p[i * k + j] - log_p[i * k] - sums[i];
+        for (int j = k; j-- > 0;) log_p[i * k + j] = log_chance(log_p[i * k + j], log_p[i * k], sums[i]);
     return true;
 }
 

@@ -115,8 +115,7 @@ static bool take_head(Cuda *c, Error *e) {
     size_t width = (size_t)c->model->shape.width, widest = vocab > width ? vocab : width;
     return cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
            cuda_take(c, &c->best, PANEL_ROWS * BEST_SLICES * sizeof *c->best, false, t, e) &&
-           cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
-           cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->tops, TOPS_SIZE * f, false, t, e) &&
            cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->slice_logit, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->draw_asks, asks_size(cuda_nodes(c)), false, t, e) &&
@@ -218,15 +217,15 @@ static bool take_pinned(Cuda *c, void *out, size_t bytes, Error *e) {
 }
 
 bool cuda_take_pinned(Cuda *c, Error *e) {
-    size_t top = (size_t)PANEL_ROWS * TOP_MAX * sizeof(int), f = sizeof(float);
+    size_t f = sizeof(float);
     const Shape *s = &c->model->shape;
     for (int i = 0; i < STEP_STAGINGS; i++)
         if (!take_staging(c, &c->steps[i], cuda_step_size(c), e)) return false;
     size_t moves = moves_size(c), list = list_size(PANEL_ROWS);
     return take_staging(c, &c->list, moves > list ? moves : list, e) &&
            take_staging(c, &c->rows, (size_t)shape_given_width(s) * PANEL_ROWS * f, e) &&
-           take_staging(c, &c->asks, asks_size(cuda_nodes(c)), e) && take_pinned(c, &c->host_id, top, e) &&
-           take_pinned(c, &c->host_logit, top, e) &&
+           take_staging(c, &c->asks, asks_size(cuda_nodes(c)), e) &&
+           take_pinned(c, &c->host_tops, TOPS_SIZE * f, e) &&
            take_pinned(c, &c->host_best, PANEL_ROWS * BEST_SLICES * sizeof *c->host_best, e) &&
            take_pinned(c, &c->host_overflow, sizeof *c->host_overflow, e) &&
            cuda_ok(c, gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream), "cannot write its memory",
@@ -252,8 +251,7 @@ void cuda_give_all(Cuda *c) {
     give_staging(&c->list);
     give_staging(&c->rows);
     give_staging(&c->asks);
-    gpu_give_pinned(c->host_id);
-    gpu_give_pinned(c->host_logit);
+    gpu_give_pinned(c->host_tops);
     gpu_give_pinned(c->host_best);
     gpu_give_pinned(c->host_overflow);
     gpu_give_pinned(c->host_answers);

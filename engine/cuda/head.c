@@ -104,23 +104,40 @@ static bool run_head(Cuda *c, const int *nodes, int count, Error *e) {
     return fast_ok(c, e);
 }
 
-// Larger numbers than the likeliest, ranked.
-static bool rank(Cuda *c, int count, int k, Error *e) {
+// Answers that come back in one copy: of n rows, ids and logits (n, k), ln of sums (n).
+typedef struct Tops {
+    int *id;
+    float *logit, *log_sum;
+} Tops;
+
+static Tops tops_in(int *block, int n, int k) {
+    float *logit = (float *)(void *)(block + n * k);
+    return (Tops){block, logit, logit + n * k};
+}
+
+// More numbers than the likeliest, ranked, of rows [at, at + count) of n, and their sums if wanted.
+static void rank(Cuda *c, int at, int count, int n, int k, bool sums) {
     const Shape *s = &c->model->shape;
-    size_t bytes = (size_t)count * (size_t)k * sizeof(int);
+    Tops to = tops_in(c->tops, n, k);
     Top t = {.rows = c->held_rows,
              .logits = c->logits,
              .stride = s->vocab,
              .real = s->real_vocab,
              .k = k,
-             .id = c->top_id,
+             .id = to.id + at * k,
              .slice_id = c->slice_id,
-             .logit = c->top_logit,
+             .logit = to.logit + at * k,
              .slice_logit = c->slice_logit,
              .done = c->done};
+    LogSums l = {c->held_rows, c->logits, s->vocab, s->real_vocab, to.log_sum + at};
     gpu_top(&t, count, c->stream);
-    return cuda_ok(c, gpu_copy(c->host_id, c->top_id, bytes, c->stream), "cannot copy from it", e) &&
-           cuda_ok(c, gpu_copy(c->host_logit, c->top_logit, bytes, c->stream), "cannot copy from it", e);
+    if (sums) gpu_log_sums(&l, count, c->stream);
+}
+
+static bool get_tops(Cuda *c, int n, int k, bool sums, Error *e) {
+    size_t numbers = (size_t)n * (size_t)(2 * k + sums);
+    return cuda_ok(c, gpu_copy(c->host_tops, c->tops, numbers * sizeof *c->tops, c->stream),
+                   "cannot copy from it", e);
 }
 
 static bool get_likeliest(Cuda *c, int count, Error *e) {
@@ -219,45 +236,37 @@ static int best_of(const uint64_t *keys) {
 }
 
 static void keep_best(const Cuda *c, const HeadRow *rows, int count, unsigned want, int k) {
+    Tops tops = tops_in(c->host_tops, count, k);
     for (int i = 0; i < count; i++) {
         HeadOut *out = rows[i].out;
         size_t at = (size_t)rows[i].at * (size_t)k, bytes = (size_t)k * sizeof(int);
         if (want & HEAD_ARGMAX) out->argmax[rows[i].at] = best_of(c->host_best + i * BEST_SLICES);
         if (!(want & HEAD_TOP)) continue;
-        memcpy(out->top_id + at, c->host_id + i * k, bytes);
-        memcpy(out->top_logit + at, c->host_logit + i * k, bytes);
+        memcpy(out->top_id + at, tops.id + i * k, bytes);
+        memcpy(out->top_logit + at, tops.logit + i * k, bytes);
+        if (out->log_sum) out->log_sum[rows[i].at] = tops.log_sum[i];
     }
 }
 
-// The sums of a top are a draw's: its confidence is 1 / the sum of e^(logit - the largest), the same bits
-// whatever shares the step.
-static bool ask(Cuda *c, const HeadRow *rows, int count, unsigned want, bool sums, int *tokens, Error *e) {
-    static const Sampling plain = {.temperature = 1, .top_p = 1};
-    *tokens = 0;
-    if (sums) return ask_plainly(c, count, &plain, c->model->shape.real_vocab, e);
-    return !(want & HEAD_DRAW) || ask_for_draws(c, rows, count, tokens, e);
-}
-
 bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e) {
-    int nodes[PANEL_ROWS], k = want & HEAD_TOP ? rows->out->top : 1, tokens;
+    int nodes[PANEL_ROWS], k = want & HEAD_TOP ? rows->out->top : 1, tokens = 0;
     bool draws = want & HEAD_DRAW, sums = want & HEAD_TOP && rows->out->log_sum,
-         confident = sums || (draws && rows->out->draws->confidence);
-    assert(count <= PANEL_ROWS && !(sums && draws));
+         confident = draws && rows->out->draws->confidence;
+    assert(count <= PANEL_ROWS);
     for (int i = 0; i < count; i++) nodes[i] = rows[i].node;
     if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, PHASE_HEAD, e) ||
-        !run_head(c, nodes, count, e) || !ask(c, rows, count, want, sums, &tokens, e))
+        !run_head(c, nodes, count, e) || (draws && !ask_for_draws(c, rows, count, &tokens, e)))
         return false;
     if (want & HEAD_ARGMAX && !get_likeliest(c, count, e)) return false;
-    if (want & HEAD_TOP && !rank(c, count, k, e)) return false;
-    if ((draws || sums) && !draw_panel(c, count, tokens, confident, e)) return false;
+    if (want & HEAD_TOP) rank(c, 0, count, count, k, sums);
+    if (want & HEAD_TOP && !get_tops(c, count, k, sums, e)) return false;
+    if (draws && !draw_panel(c, count, tokens, confident, e)) return false;
     if (want & HEAD_LOGITS && !get_logits(c, rows, count, e)) return false;
     if (!cuda_ok(c, gpu_launched(), "cannot run the head", e) || !cuda_wait(c, e)) return false;
     memcpy(c->held, nodes, (size_t)count * sizeof *nodes);
     c->held_count = count;
     keep_best(c, rows, count, want, k);
     if (draws) keep_answers(c, rows, count, tokens, confident);
-    for (int i = 0; sums && i < count; i++)
-        rows[i].out->log_sum[rows[i].at] = (float)-log(c->host_answers[i]);
     return true;
 }
 

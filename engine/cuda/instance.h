@@ -34,7 +34,7 @@ typedef struct StepGraph {
 } StepGraph;
 
 typedef enum { PHASE_IDLE, PHASE_RUN, PHASE_HEAD, PHASE_COMMIT, PHASES } Phase;
-enum { GRAPHS = 48, HEAD_GRAPHS = 5, STEP_STAGINGS = 2, MARKS = 16 };
+enum { GRAPHS = 48, HEAD_GRAPHS = 5, STEP_STAGINGS = 2, MARKS = 16, TOPS_SIZE = 2 * TOPS + TREE_MAX_NODES };
 
 // For all cards of an instance.
 typedef struct CudaInstance {
@@ -102,16 +102,16 @@ struct Cuda { // one card
     size_t attention_floats, scores_floats;
     unsigned *done, *attention_done, *overflow, *host_overflow; // the lowest place of one, or OVERFLOW_NONE
     uint64_t *best, *host_best;                                 // (PANEL_ROWS, BEST_SLICES); pinned
-    int *top_id, *slice_id, *host_id;                           // host_id: pinned, (PANEL_ROWS, TOP_MAX)
-    float *draw_p, *top_logit, *slice_logit;                    // draw_p: (vocab)
+    int *tops, *host_tops, *slice_id;                           // (TOPS_SIZE), head.c's Tops; pinned
+    float *draw_p, *slice_logit;                                // draw_p: (vocab)
     float *logits;                                              // logits: (PANEL_ROWS, max(vocab, width))
     DrawAsks *draw_asks;
     double *draw_answers, *host_answers; // chances of nodes, then confidences and ids of rows
     int held[PANEL_ROWS], held_count;    // the nodes whose logits are on the device
     const RowList *held_rows;            // their list: `foreseen` or `chosen`
     Staging steps[STEP_STAGINGS], list, rows, asks;
-    int turn;                               // index of the last step's staging
-    float *host_logit, *host_p, *following; // as host_id; (vocab); not pinned: scratch of follow.h
+    int turn;                  // index of the last step's staging
+    float *host_p, *following; // (vocab); not pinned: scratch of follow.h
     StepGraph graphs[GRAPHS];
     unsigned long graph_clock;
     void *head_graphs[HEAD_GRAPHS]; // of 8, 16, .. 128 foreseen rows

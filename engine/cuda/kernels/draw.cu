@@ -322,12 +322,11 @@ __device__ __forceinline__ Row whole_row(DrawShared *sm, const float *logits, in
     return row;
 }
 
-// Returns the chance of the likeliest token at temperature 1: its mass is UNITS.
-__device__ __forceinline__ double confidence_of(DrawShared *sm, const float *logits, int vocab) {
+// Returns the sum of all tokens' masses at temperature 1; the likeliest one's is UNITS.
+__device__ __forceinline__ Mass whole_mass(DrawShared *sm, const float *logits, int vocab) {
     Row row = whole_row(sm, logits, vocab, 1);
     sum_parts(sm, row, COUNT_MASS, 0, row.vocab);
-    Mass total = total_of_parts(sm);
-    return total ? UNITS / (double)total : 0;
+    return total_of_parts(sm);
 }
 
 __global__ void __launch_bounds__(THREADS, 1) draw(Draw d) {
@@ -341,8 +340,8 @@ __global__ void __launch_bounds__(THREADS, 1) draw(Draw d) {
     int count = asks->first[number + 1] - asks->first[number];
     const float *logits = d.logits + (size_t)number * (size_t)d.stride;
     if (d.confidence) {
-        double confidence = confidence_of(sm, logits, asks->real);
-        if (threadIdx.x == 0) d.confidence[number] = confidence;
+        Mass all = whole_mass(sm, logits, asks->real);
+        if (threadIdx.x == 0) d.confidence[number] = all ? UNITS / (double)all : 0;
     }
     Row row = whole_row(sm, logits, asks->vocab, asks->inverse);
     filter(sm, row, asks);
@@ -356,6 +355,20 @@ __global__ void __launch_bounds__(THREADS, 1) draw(Draw d) {
     row.tried_count = count;
     int drawn = draw_rest(sm, row, asks->u[number]);
     if (threadIdx.x == 0) d.drawn[number] = drawn;
+}
+
+__global__ void __launch_bounds__(THREADS, 1) log_sums(LogSums l) {
+    SHARED(DrawShared, sm);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x;
+    if (row >= l.rows->count) return;
+    Mass all = whole_mass(sm, l.logits + (size_t)row * (size_t)l.stride, l.real);
+    if (threadIdx.x == 0) l.log_sum[row] = (float)shared_log((double)all / UNITS);
+}
+
+void gpu_log_sums(const LogSums *l, int most, void *stream) {
+    LAUNCH_EARLY(log_sums, (unsigned)most, THREADS, sizeof(DrawShared), stream, NULL, *l);
 }
 
 void gpu_draw(const Draw *d, int most, void *stream) {

@@ -2,14 +2,12 @@
 #pragma once
 #include "engine/cuda/kernels/kernels.h"
 
-#include <string.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 // The best k of each row of logits (rows, stride): largest first, lowest id first among equals.
-enum { TOP_SLICES = 16, TOP_MAX = 64 };
+enum { TOP_SLICES = 16, TOP_MAX = 64, TOPS = PANEL_ROWS * TOP_MAX }; // TOPS: k of all rows together
 typedef struct Top {
     const RowList *rows;
     const float *logits;
@@ -19,6 +17,15 @@ typedef struct Top {
     unsigned *done;             // (rows)
 } Top;
 void gpu_top(const Top *t, int most, void *stream);
+
+// ln of the sum of e^(logit - the largest) of each row.
+typedef struct LogSums {
+    const RowList *rows;
+    const float *logits;
+    int stride, real;
+    float *log_sum; // (rows)
+} LogSums;
+void gpu_log_sums(const LogSums *l, int most, void *stream);
 
 // The likeliest id of each row, as Top's first. Each slice of a row writes a key, 0 if it has no logits. The
 // reader takes the largest of a row's keys, so no block waits for another.
@@ -31,22 +38,6 @@ typedef struct Likeliest {
 } Likeliest;
 void gpu_likeliest(const Likeliest *l, int most, void *stream);
 
-// Keys are in the order of (logit, lower ids first); -0 is 0.
-HOST_AND_DEVICE static inline uint64_t likeliest_key(float logit, int id) {
-    uint32_t bits;
-    if (logit == 0) logit = 0;
-    memcpy(&bits, &logit, sizeof bits);
-    bits = bits >> 31 ? ~bits : bits | 0x80000000u;
-    return (uint64_t)bits << 32 | (uint32_t)~id;
-}
-HOST_AND_DEVICE static inline int likeliest_id(uint64_t key) { return (int)~(uint32_t)key; }
-HOST_AND_DEVICE static inline float likeliest_logit(uint64_t key) {
-    uint32_t bits = (uint32_t)(key >> 32);
-    float logit;
-    bits = bits >> 31 ? bits & 0x7fffffffu : ~bits;
-    memcpy(&logit, &bits, sizeof logit);
-    return logit;
-}
 HOST_AND_DEVICE static inline uint64_t largest_key(const uint64_t keys[BEST_SLICES]) {
     uint64_t best = 0;
     for (int i = 0; i < BEST_SLICES; i++)

@@ -1,14 +1,9 @@
 // Matrices on the device, their product, and the use of its outputs. Plain data for C and CUDA.
 #pragma once
 #include "engine/core/shape.h"
+#include "engine/core/shared.h"
 #include "engine/cuda/kernels/cutting.h"
 #include "engine/cuda/kernels/runtime.h"
-
-#ifdef __CUDACC__
-#define HOST_AND_DEVICE __host__ __device__
-#else
-#define HOST_AND_DEVICE
-#endif
 
 #ifdef __cplusplus
 extern "C" {
