@@ -97,13 +97,6 @@ typedef struct HiddenMemory {
     bool (*give)(void *self, int node, const float *row, Error *e);
 } HiddenMemory;
 
-// DSpark's heads (block.h), for the guess of a block's row.
-typedef struct Follow {
-    int token;         // in front of the guess
-    float *state;      // (rank): s, which moves on; NULL unless MARKOV_RNN
-    float *logits;     // (vocab): the bias is added; NULL: there is no Markov head, or it isn't wanted
-    double confidence; // filled; 1 if there is none
-} Follow;
 enum { CHAIN_MOST = 64 }; // ids of a Backend.chain
 typedef struct Backend {
     const char *name;
@@ -125,6 +118,12 @@ typedef struct Backend {
     // one, or names[id] (of a draft with a vocabulary of its own; it stays there as long as the instance);
     // the tree has placeholders. ids: (count), as HeadOut.argmax; at most CHAIN_MOST. NULL: none.
     bool (*chain)(void *self, const StepRun *run, const int *names, int count, int *ids, Error *e);
+    // A draft's dynamic tree likewise: `run`, whose last node is read, then `levels` times a run and the head
+    // of the next out->top nodes: the best guesses below the level in front, by the sum of ln p along their
+    // paths (shared.h). The tree has placeholders: so many chains. out: HEAD_TOP and log_sum of all rows that
+    // are read, in their order. *grown: whether the cards can. NULL: none.
+    bool (*grow)(void *self, const StepRun *run, const int *names, int levels, HeadOut *out, bool *grown,
+                 Error *e);
     // p of a node that `head` has drawn at, over `vocab` ids. NULL: draws are made from logits (draws.h).
     bool (*distribution)(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e);
     // Rows of `width` floats, of captures.count * width if captured; those of set_hidden: shape_given_width.

@@ -56,6 +56,9 @@ void session_release(Session *s) {
     mem_free(s->best.top_id);
     mem_free(s->best.top_logit);
     mem_free(s->logits);
+    mem_free(s->grown.out.top_id);
+    mem_free(s->grown.out.top_logit);
+    mem_free(s->grown.out.log_sum);
     mem_free(s->scratch);
     *s = (Session){0};
 }
@@ -86,7 +89,7 @@ void session_reset(Session *s) {
 void session_begin_step(Session *s, bool merge, Layout layout) {
     forget_nodes(s, s->tree.count);
     tree_clear(&s->tree, s->cache.length, s->context, merge, layout);
-    s->logit_rows = s->given = 0;
+    s->logit_rows = s->given = s->grown.end = 0;
     s->peek = TREE_NONE;
     s->open = true;
     session_check(s);
@@ -193,7 +196,8 @@ static bool run_level(Session *s, int a, int b, Error *e) {
             continue;
         }
         assert(a > 0 || parents_are_done(s, first, last));
-        if (!run_nodes(s, (StepRun){&s->tree, &s->cache, first, last, a, b, s->given}, e)) return false;
+        StepRun run = {&s->tree, &s->cache, first, last, a, b, s->given};
+        if (last > s->grown.end && !run_nodes(s, run, e)) return false;
         note_run(s, first, last, a, b);
     }
     return true;
@@ -400,6 +404,63 @@ bool session_chain(Session *s, int node, const int *names, int count, int *ids, 
     return true;
 }
 
+// --- a dynamic tree
+
+// Adds levels of placeholders, k chains below `node`, while there's room; returns how many.
+static int add_levels(Tree *t, int node, int k, int levels) {
+    int made = 0;
+    for (; made < levels && tree_room(t) >= k; made++)
+        for (int i = 0; i < k; i++)
+            if (tree_probe(t, made ? t->count - k : node, 0, false) == TREE_NONE) return made;
+    return made;
+}
+
+static void take_rows(Grown *g, int k, int rows) {
+    size_t n = (size_t)rows * (size_t)k;
+    g->out.top = k;
+    if (n <= g->room) return;
+    mem_free(g->out.top_id);
+    mem_free(g->out.top_logit);
+    mem_free(g->out.log_sum);
+    g->out.top_id = mem_new(n, sizeof *g->out.top_id);
+    g->out.top_logit = mem_new(n, sizeof *g->out.top_logit);
+    g->out.log_sum = mem_new(n, sizeof *g->out.log_sum);
+    g->room = n;
+}
+
+bool session_grow(Session *s, int node, int k, int levels, const int *names, Error *e) {
+    Tree *t = &s->tree;
+    int first = 0, count = node + 1;
+    bool done = false;
+    assert(s->open && count == t->count && !t->merge && t->layout == LAYOUT_TREE);
+    while (first < node && s->done[first]) first++;
+    bool can = s->backend->grow && !s->lane && k > 1 && run_end(s, first, 0) == count;
+    levels = can ? add_levels(t, node, k, levels) : 0;
+    if (levels) take_rows(&s->grown, k, 1 + levels * k);
+    StepRun run = {t, &s->cache, first, count, 0, s->shape.layers, s->given};
+    bool ok = !levels || (progress_say(&s->progress, NULL, 0, e) &&
+                          s->backend->grow(s->self, &run, names, levels, &s->grown.out, &done, e));
+    tree_cut(t, count);
+    s->grown.from = node;
+    s->grown.end = done ? count + levels * k : 0;
+    return ok;
+}
+
+// A device's answers to nodes that it has read ahead.
+static bool top_grown(const Grown *g, const int *nodes, int count, HeadOut *out) {
+    size_t k = (size_t)out->top;
+    if (k != (size_t)g->out.top || !out->log_sum) return false;
+    for (int i = 0; i < count; i++)
+        if (nodes[i] < g->from || nodes[i] >= g->end) return false;
+    for (int i = 0; i < count; i++) {
+        size_t row = (size_t)(nodes[i] - g->from);
+        memcpy(out->top_id + (size_t)i * k, g->out.top_id + row * k, k * sizeof *out->top_id);
+        memcpy(out->top_logit + (size_t)i * k, g->out.top_logit + row * k, k * sizeof *out->top_logit);
+        out->log_sum[i] = g->out.log_sum[row];
+    }
+    return true;
+}
+
 // --- a step that sequences share
 
 static bool run_together(Session *const *all, int count, Error *e) {
@@ -472,7 +533,8 @@ const float *session_logits(const Session *s, int node) {
 static bool read_top(Session *s, const int *nodes, int count, HeadOut *out, Error *e) {
     assert(out->top >= 1);
     note_head(s, nodes, count);
-    if (!run_head(s, nodes, count, HEAD_TOP, out, e)) return false;
+    if (!top_grown(&s->grown, nodes, count, out) && !run_head(s, nodes, count, HEAD_TOP, out, e))
+        return false;
     for (int i = 0; i < count; i++)
         if (isinf(out->top_logit[i * out->top])) return refuse_bad(s, nodes[i], e);
     return true;

@@ -39,11 +39,12 @@ typedef struct Session {
     size_t logits_capacity;
     int logit_rows; // rows in use
     HeadOut best;   // top, top_id, top_logit for session_top, (2 * capacity, top); half: the read's at work
-    int peek;       // the node of session_peek, or TREE_NONE
-    int *scratch;   // (2 * capacity)
-    double passes;  // forwards: runs of neighbouring nodes from one layer to another
-    double rows;    // nodes run, counted each time they enter layer 0
-    PassLog *log;   // records each pass, as one of the model `log_as`; NULL: none
+    Grown grown;
+    int peek;      // the node of session_peek, or TREE_NONE
+    int *scratch;  // (2 * capacity)
+    double passes; // forwards: runs of neighbouring nodes from one layer to another
+    double rows;   // nodes run, counted each time they enter layer 0
+    PassLog *log;  // records each pass, as one of the model `log_as`; NULL: none
     PassModel log_as;
     struct Lane *lane;            // of sequences that share steps (batch.h); NULL: none
     int role;                     // in the lane
@@ -68,14 +69,11 @@ bool session_worked(const Session *s, PhaseSeconds *out);
 
 // Runs every node that is below layer b up to it; b = shape.layers finishes them.
 bool session_run(Session *s, int b, Error *e);
-
 // Sets input rows, (count, shape_given_width). Of tokens, too, nodes without one start from parents' outputs.
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e);
 void session_note_given(Session *s, int first, int count); // the caller set them itself (hidden.h)
-
 // Keeps every node's residual stream after these layers (NULL: none), from the next step on.
 bool session_capture(Session *s, const Captures *captures, Error *e);
-
 bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
 
 // Runs the head for the canonical nodes that need it (roots, candidates, NODE_READ) and were not read yet,
@@ -89,14 +87,16 @@ const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_
 // the tree and in `ids`, or NULL: the same. session_chains: whether a device does it without the host.
 bool session_chain(Session *s, int node, const int *names, int count, int *ids, int *made, Error *e);
 bool session_chains(const Session *s);
+// Lets a device, if it can, run and read ahead: the nodes that haven't run, up to `node`, the newest, and as
+// many levels of k nodes below it, by Backend.grow. The caller goes on as if it hadn't, with the same nodes:
+// session_run and session_likeliest then find their work done.
+bool session_grow(Session *s, int node, int k, int levels, const int *names, Error *e);
 
 // Runs and reads the open steps of several sequences (BackendOptions.first) as one. Lanes (batch.h) do, too.
 bool session_step_together(Session *const *all, int count, Error *e);
-
 // An early exit: until the next session_run, reads are only of this canonical node, at the layer that it has
 // been through. The results are forgotten then.
 void session_peek(Session *s, int node);
-
 // Writes the nodes (tree.count at most) that such a read would run the head for; returns their number.
 int session_unread(const Session *s, unsigned want, int *nodes);
 

@@ -42,3 +42,8 @@ HOST_AND_DEVICE static inline double shared_log(double x) {
 HOST_AND_DEVICE static inline float log_chance(float logit, float largest, float log_sum) {
     return logit - largest - log_sum;
 }
+
+// The order of a draft's guesses: the larger score first (a sum of ln p along a path), the earlier of equals.
+HOST_AND_DEVICE static inline bool guess_before(float score, int at, float other, int other_at) {
+    return score > other || (score == other && at < other_at);
+}

@@ -45,6 +45,21 @@ typedef struct HeadOut {
     HeadDraws *draws; // for HEAD_DRAW
 } HeadOut;
 
+// Nodes that a device has run and read ahead of a session (session_grow).
+typedef struct Grown {
+    HeadOut out;   // top, top_id, top_logit, log_sum: of nodes [from, end)
+    int from, end; // nodes [0, end) of the open step have been run
+    size_t room;   // numbers in each of the arrays
+} Grown;
+
+// DSpark's heads (block.h), for the guess of a block's row.
+typedef struct Follow {
+    int token;         // in front of the guess
+    float *state;      // (rank): s, which moves on; NULL unless MARKOV_RNN
+    float *logits;     // (vocab): the bias is added; NULL: there is no Markov head, or it isn't wanted
+    double confidence; // filled; 1 if there is none
+} Follow;
+
 enum { SEQUENCES_MAX = 64 }; // that share steps
 
 // One sequence's part of what several run together, and whether it failed.

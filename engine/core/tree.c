@@ -188,6 +188,16 @@ int tree_probe(Tree *t, int parent, int token, bool read) {
     return add_child(t, parent, token, NODE_PROBE | (read ? NODE_READ : 0));
 }
 
+void tree_cut(Tree *t, int count) {
+    t->asked -= t->count - count;
+    t->count = count;
+    for (int i = 0; i < count; i++) {
+        if (t->first_child[i] >= count) t->first_child[i] = TREE_NONE;
+        if (t->next_sibling[i] >= count) t->next_sibling[i] = TREE_NONE;
+    }
+    tree_check(t);
+}
+
 int tree_distribution(Tree *t, float **where) {
     size_t need = (t->distribution_count + 1) * (size_t)t->vocab;
     mem_grow(&t->distributions, &t->distribution_capacity, need, sizeof *t->distributions);

@@ -103,6 +103,9 @@ int tree_propose_sampled(Tree *t, int parent, int token, int q, bool without_rep
 int tree_chain(Tree *t, int parent, const int *tokens, int count, int *nodes);
 int tree_probe(Tree *t, int parent, int token, bool read);
 
+// Takes the newest nodes away, down to `count`; they have no proposals.
+void tree_cut(Tree *t, int count);
+
 // Adds a distribution of `vocab` floats: returns its number, and in *where the place to write it, which is
 // valid until the next call.
 int tree_distribution(Tree *t, float **where);

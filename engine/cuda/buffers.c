@@ -137,6 +137,8 @@ static bool take_given(Cuda *c, Error *e) {
     return !shape_reads_both(s) ||
            (cuda_take(c, &c->given, given, false, &c->step_bytes, e) &&
             cuda_take(c, &c->tokens, row * (size_t)s->width, false, &c->step_bytes, e) &&
+            cuda_take(c, &c->grown_score, row, false, &c->step_bytes, e) &&
+            cuda_take(c, &c->grown_above, row, false, &c->step_bytes, e) &&
             (!s->block.rank ||
              cuda_take(c, &c->followed, (size_t)s->block.rank * sizeof(float), false, &c->step_bytes, e)));
 }

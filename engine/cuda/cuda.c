@@ -507,7 +507,7 @@ static bool cuda_chain(void *self, const StepRun *run, const int *names, int cou
     assert(count >= 1 && count <= CHAIN_MOST && step.b == first->model->shape.layers);
     s->copied = run->tree->layout == LAYOUT_COPIED;
     for (int i = 0; i < count; i++, step.first = step.last++) {
-        SequenceRun own = {s, &step, i ? &token : NULL};
+        SequenceRun own = {s, &step, i ? &token : NULL, NULL};
         HeadOut out = {.argmax = &ids[i]};
         if (!run_all(&own, 1, e)) return false;
         if (ahead && !cuda_head_ahead(first, i, &row, e)) return false;
@@ -521,6 +521,32 @@ static bool cuda_chain(void *self, const StepRun *run, const int *names, int cou
     if (ahead && !cuda_wait(first, e)) return false;
     for (int i = 0; ahead && i < count; i++) ids[i] = cuda_chained(first, i);
     return true;
+}
+
+// Likewise, level by level. Where the host would wait for each, the session does it all.
+static bool cuda_grow(void *self, const StepRun *run, const int *names, int levels, HeadOut *out, bool *grown,
+                      Error *e) {
+    Sequence *s = self;
+    Cuda *c = s->cards;
+    StepRun step = *run;
+    int k = out->top, n = 1 + levels * k, end = run->last - 1;
+    *grown = !c->next && !c->fast && k <= GROW_MOST && n * k <= TOPS && (!names || cuda_name(c, names));
+    if (!*grown) return true;
+    Grow g = {.step = c->step,
+              .k = k,
+              .end = end,
+              .first = cuda_node(s, 0),
+              .position = tree_position(run->tree, end),
+              .names = names ? c->names : NULL,
+              .score = c->grown_score,
+              .above = c->grown_above};
+    s->copied = false;
+    for (int row = 0, rows = 1; g.level <= levels; g.level++, step.first = step.last, step.last += k) {
+        if (!run_all(&(SequenceRun){s, &step, NULL, &g}, 1, e) || !cuda_head_level(c, row, n, &g, e))
+            return false;
+        row += rows, rows = k;
+    }
+    return cuda_tops(c, n, out, e);
 }
 
 static bool cuda_get_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p,
@@ -636,6 +662,10 @@ static void cuda_report(const void *self, BackendReport *out) {
         2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * dtype_size(first->heads.dtype);
 }
 
-const Backend cuda_backend = {BACKEND_ROW(cuda),         .head = cuda_run_head,
-                              .chain = cuda_chain,       .distribution = cuda_get_distribution,
-                              .follow = cuda_run_follow, .hidden = &HIDDEN};
+const Backend cuda_backend = {BACKEND_ROW(cuda),
+                              .head = cuda_run_head,
+                              .chain = cuda_chain,
+                              .grow = cuda_grow,
+                              .distribution = cuda_get_distribution,
+                              .follow = cuda_run_follow,
+                              .hidden = &HIDDEN};

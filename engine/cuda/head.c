@@ -285,6 +285,27 @@ bool cuda_head_ahead(Cuda *c, int at, int *row, Error *e) {
 
 int cuda_chained(const Cuda *c, int at) { return best_of(c->host_best + at * BEST_SLICES); }
 
+bool cuda_head_level(Cuda *c, int at, int n, Grow *g, Error *e) {
+    const RowList *list = cuda_foreseen(c, c->steps[c->turn].host);
+    Tops tops = tops_in(c->tops, n, g->k);
+    if (!cuda_begin(c, PHASE_HEAD, e) || !run_head(c, list->node, list->count, e)) return false;
+    rank(c, at, list->count, n, g->k, true);
+    g->id = tops.id + at * g->k;
+    g->logit = tops.logit + at * g->k;
+    g->log_sum = tops.log_sum + at;
+    return cuda_ok(c, gpu_launched(), "cannot run the head", e);
+}
+
+bool cuda_tops(Cuda *c, int n, HeadOut *out, Error *e) {
+    size_t numbers = (size_t)n * (size_t)out->top;
+    Tops tops = tops_in(c->host_tops, n, out->top);
+    if (!get_tops(c, n, out->top, true, e) || !cuda_wait(c, e)) return false;
+    memcpy(out->top_id, tops.id, numbers * sizeof *tops.id);
+    memcpy(out->top_logit, tops.logit, numbers * sizeof *tops.logit);
+    memcpy(out->log_sum, tops.log_sum, (size_t)n * sizeof *tops.log_sum);
+    return true;
+}
+
 // Returns the row of the node's logits on the device, or -1 if they were overwritten.
 static int held_row(const Cuda *c, int node) {
     assert(c->held_count >= 0 && c->held_count <= PANEL_ROWS);

@@ -34,7 +34,7 @@ typedef struct StepGraph {
 } StepGraph;
 
 typedef enum { PHASE_IDLE, PHASE_RUN, PHASE_HEAD, PHASE_COMMIT, PHASES } Phase;
-enum { GRAPHS = 48, HEAD_GRAPHS = 5, STEP_STAGINGS = 2, MARKS = 16, TOPS_SIZE = 2 * TOPS + TREE_MAX_NODES };
+enum { GRAPHS = 48, HEAD_GRAPHS = 5, STEP_STAGINGS = 2, MARKS = 64, TOPS_SIZE = 2 * TOPS + TREE_MAX_NODES };
 
 // For all cards of an instance.
 typedef struct CudaInstance {
@@ -102,8 +102,8 @@ struct Cuda { // one card
     size_t attention_floats, scores_floats;
     unsigned *done, *attention_done, *overflow, *host_overflow; // the lowest place of one, or OVERFLOW_NONE
     uint64_t *best, *host_best;                                 // (PANEL_ROWS, BEST_SLICES); pinned
-    int *tops, *host_tops, *slice_id;                           // (TOPS_SIZE), head.c's Tops; pinned
-    float *draw_p, *slice_logit;                                // draw_p: (vocab)
+    int *tops, *host_tops, *slice_id, *grown_above;             // (TOPS_SIZE), head.c's Tops; pinned
+    float *draw_p, *slice_logit, *grown_score;                  // (vocab); grown: as in Grow, (nodes)
     float *logits;                                              // logits: (PANEL_ROWS, max(vocab, width))
     DrawAsks *draw_asks;
     double *draw_answers, *host_answers; // chances of nodes, then confidences and ids of rows

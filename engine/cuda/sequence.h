@@ -19,6 +19,7 @@ typedef struct SequenceRun {
     Sequence *sequence;
     const StepRun *run;
     const int *token; // of its only node, as in StepNode; NULL: the tree's
+    const Grow *grow; // this level of a dynamic tree, 0: the rows in front of it; or NULL
 } SequenceRun;
 
 // copies.c. Fills the copies of the runs' caches, and takes memory if there are too few. Memory for captured
@@ -46,6 +47,10 @@ bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e)
 // there are none; after a wait its likeliest id is cuda_chained(c, at).
 bool cuda_head_ahead(Cuda *c, int at, int *row, Error *e);
 int cuda_chained(const Cuda *c, int at); // or HEAD_BAD
+// The same for a level of a dynamic tree, rows [at, ..) of n: their best, and ln of their sums, which the
+// next level reads. After the last one cuda_tops waits, and gets those of all rows.
+bool cuda_head_level(Cuda *c, int at, int n, Grow *g, Error *e);
+bool cuda_tops(Cuda *c, int n, HeadOut *out, Error *e);
 bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e);
 bool cuda_follow(Cuda *c, int node, Follow *f, Error *e); // as Backend.follow
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);

@@ -554,6 +554,7 @@ bool cuda_step(Cuda *c, const SequenceRun *runs, int count, int a, int b, Error 
     if ((c->fast && !fast_prepare(c, want.most, a, b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
         !staging_send(c, s, c->running, bytes, e))
         return false;
+    if (runs->grow && runs->grow->level) gpu_grow(runs->grow, c->stream);
     c->stepped = true;
     if (c->held_rows == c->foreseen) c->held_count = 0; // the list is another now
     StepGraph *g = find_graph(c, &want);

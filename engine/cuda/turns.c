@@ -253,8 +253,8 @@ static void foresee(const SequenceRun *runs, int count, RowList *to) {
     *to = (RowList){0, -1};
     for (const SequenceRun *r = runs; r < runs + count; r++) {
         const Tree *t = r->run->tree;
-        for (int i = r->run->first; i < r->run->last; i++) {
-            if (!(t->flags[i] & NODE_READ) || t->canonical[i] != i) continue;
+        for (int i = r->grow && !r->grow->level ? r->run->last - 1 : r->run->first; i < r->run->last; i++) {
+            if (!r->grow && (!(t->flags[i] & NODE_READ) || t->canonical[i] != i)) continue;
             if (to->count == PANEL_ROWS) {
                 to->count = 0;
                 return;

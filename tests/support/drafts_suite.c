@@ -170,14 +170,19 @@ static Shape draft_shape(InputKind input, Random *r) {
     return s;
 }
 
-static void open_session(Session *s, const ExactBackend *b, const RandomModel *m, Compute compute,
-                         int threads) {
-    BackendOptions o = {.compute = compute, .context = 60, .threads = threads, .isa = b->isa};
+static void open_long(Session *s, const ExactBackend *b, const RandomModel *m, Compute compute, int threads,
+                      int context) {
+    BackendOptions o = {.compute = compute, .context = context, .threads = threads, .isa = b->isa};
     o.max_nodes = GIVEN + TREE;
     void *self;
     Error e = {0};
     if (!b->open(&m->model, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(s, b->backend, self, &m->model.shape, &o);
+}
+
+static void open_session(Session *s, const ExactBackend *b, const RandomModel *m, Compute compute,
+                         int threads) {
+    open_long(s, b, m, compute, threads, 60);
 }
 
 // A chain of given rows, some of them committed, and a tree below its end; a node's parent is -1: that end.
@@ -376,6 +381,162 @@ void drafts_chains(const ExactBackend *b, int rounds) {
         random_model_release(&m);
         mem_free(c.rows);
     }
+}
+
+// --- dynamic trees
+
+enum { WIDEST = 5, PREFIX = 140 };
+typedef struct {
+    int k, levels, committed, given, token[PREFIX + GIVEN];
+    float *rows; // (committed + given, given width)
+    const int *names;
+    int ids[TREE * WIDEST], read, ties, waits; // of the rows that were read; heads that the host waited for
+    float log_p[TREE * WIDEST], states[TREE][MOST];
+    PassLog log;
+} Growth;
+
+// Equal rows of the head make equally likely siblings; with equal rows of the embedding, cousins as well.
+static void make_twins(const Tensor *t, int row) {
+    size_t bytes = (size_t)t->columns * dtype_size(t->dtype);
+    unsigned char *data = (unsigned char *)(uintptr_t)t->data;
+    memcpy(data + (size_t)(row + 1) * bytes, data + (size_t)row * bytes, bytes);
+}
+
+static const Backend *counted;
+static int heads;
+static bool count_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    heads++;
+    return counted->head(self, nodes, count, want, out, e);
+}
+
+static void grow_dynamic(Session *s, Growth *g) {
+    size_t width = (size_t)shape_given_width(&s->shape);
+    int frontier[TREE], count = 1, node;
+    float score[TREE * WIDEST] = {0}, next[TREE * WIDEST];
+    pass_log_clear(&g->log);
+    s->log = &g->log;
+    session_begin_step(s, false, LAYOUT_TREE);
+    node = tree_root(&s->tree, g->token[g->committed]);
+    for (int i = 1; i < g->given; i++)
+        node = tree_probe(&s->tree, node, g->token[g->committed + i], i == g->given - 1);
+    assert_true(session_set_hidden(s, 0, g->given, g->rows + width * (size_t)g->committed, NULL));
+    assert_true(session_grow(s, node, g->k, g->levels, g->names, NULL));
+    assert_true(session_run(s, s->shape.layers, NULL));
+    frontier[0] = node;
+    g->read = g->ties = 0;
+    for (int level = 0;; level++) {
+        int *ids = g->ids + g->read * g->k, all = count * g->k;
+        float *log_p = g->log_p + g->read * g->k;
+        assert_true(session_likeliest(s, frontier, count, g->k, ids, log_p, NULL));
+        g->read += count;
+        if (level == g->levels || tree_room(&s->tree) < g->k) return;
+        for (int i = 0; i < all; i++) next[i] = score[i / g->k] + log_p[i];
+        int best[WIDEST], parents[WIDEST];
+        for (int i = 0; i < all; i++) {
+            int place = 0;
+            for (int j = 0; j < all; j++) {
+                place += next[j] > next[i] || (!(next[j] < next[i]) && j < i);
+                g->ties += j < i && !(next[j] < next[i]) && !(next[j] > next[i]);
+            }
+            if (place < g->k) best[place] = i;
+        }
+        for (int i = 0; i < g->k; i++) {
+            int id = ids[best[i]];
+            parents[i] = frontier[best[i] / g->k];
+            score[i] = next[best[i]];
+            node = tree_probe(&s->tree, parents[i], g->names ? g->names[id] : id, false);
+            if (node == TREE_NONE) return;
+            best[i] = node;
+        }
+        memcpy(frontier, best, (size_t)g->k * sizeof *best);
+        count = g->k;
+        assert_true(session_run(s, s->shape.layers, NULL));
+    }
+}
+
+static void compare_grown(Session *s, const Growth *g) {
+    const Tree *a = &s[0].tree, *b = &s[1].tree;
+    size_t n = (size_t)(g->read * g->k), nodes = (size_t)a->count;
+    assert_int_equal(g[0].read, g[1].read);
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->asked, b->asked);
+    assert_memory_equal(g[0].ids, g[1].ids, n * sizeof(int));
+    assert_memory_equal(g[0].log_p, g[1].log_p, n * sizeof(float));
+    assert_memory_equal(a->token, b->token, nodes * sizeof(int));
+    assert_memory_equal(a->parent, b->parent, nodes * sizeof(int));
+    assert_memory_equal(a->first_child, b->first_child, nodes * sizeof(int));
+    assert_int_equal(g[0].log.count, g[1].log.count);
+    for (int i = 0; i < g->log.count; i++)
+        assert_memory_equal(&g[0].log.passes[i], &g[1].log.passes[i], sizeof(Pass));
+    for (int i = 0; i < a->count; i++) {
+        float states[2][MOST];
+        for (int k = 0; k < 2; k++)
+            assert_true(session_get_hidden(&s[k], &i, 1, HIDDEN_RAW, states[k], NULL));
+        assert_memory_equal(states[0], states[1], (size_t)s->shape.width * sizeof(float));
+    }
+    session_assert(&s[0]), session_assert(&s[1]);
+}
+
+// Returns how many guesses were as likely as an earlier one of their level.
+static int check_grown(const ExactBackend *own, const ExactBackend *waits, int round, bool grows, Random *r) {
+    static Growth g[2];
+    RandomModel m;
+    Session s[2];
+    int names[MOST];
+    Shape shape = draft_shape(round % 2 ? INPUT_FUSED : INPUT_PAIRED, r);
+    bool named = round < 2 || test_between(r, 0, 1);
+    if (named) shape.tokens = shape.vocab + 7;
+    for (int i = 0; i < shape.vocab; i++) names[i] = i + 7;
+    random_model_init(&m, &shape, DTYPE_BF16, false, r);
+    for (int i = 0; round % 4 && i + 1 < shape.vocab; i += 2) {
+        make_twins(&m.model.head, i);
+        if (round % 4 == 3) make_twins(&m.model.embedding, named ? names[i] : i);
+    }
+    g->k = test_between(r, 2, shape.real_vocab < WIDEST ? shape.real_vocab : WIDEST);
+    g->levels = test_between(r, 1, 9);
+    g->committed = round % 3 == 2 ? test_between(r, 100, PREFIX) : test_between(r, 0, 14);
+    g->given = test_between(r, 1, 4);
+    g->names = named ? names : NULL;
+    size_t width = (size_t)shape_given_width(&shape), n = (size_t)(PREFIX + GIVEN) * width;
+    for (int i = 0; i < PREFIX + GIVEN; i++) g->token[i] = test_between(r, 0, shape_tokens(&shape) - 1);
+    g->rows = mem_new(n, sizeof *g->rows);
+    for (size_t i = 0; i < n; i++) g->rows[i] = random_normal(r);
+    g[1] = g[0];
+    int context = test_between(r, 0, 2) ? PREFIX + GIVEN + TREE : g->committed + g->given + 2;
+    if (context > shape.context) context = shape.context;
+    for (int i = 0; i < 2; i++) {
+        open_long(&s[i], i ? own : waits, &m, (Compute)(round % COMPUTE_KINDS), 1, context);
+        if (g->committed + g->given > s[i].context) g[i].committed = s[i].context - g->given;
+        assert_true(session_prefill_hidden(&s[i], g->token, g[i].committed, g->rows, NULL));
+        for (int step = 0; step < 2; step++) { // the second is recorded already
+            heads = 0;
+            grow_dynamic(&s[i], &g[i]);
+            g[i].waits = heads;
+        }
+    }
+    int levels = 1 + (g->read - 1) / g->k;
+    assert_int_equal(g[0].waits, levels);
+    if (grows || g[1].waits == 0) assert_int_equal(g[1].waits, levels > 1 ? 0 : levels);
+    else assert_int_equal(g[1].waits, levels);
+    compare_grown(s, g);
+    for (int i = 0; i < 2; i++) session_release(&s[i]);
+    random_model_release(&m);
+    mem_free(g->rows);
+    return g->ties;
+}
+
+void drafts_grown(const ExactBackend *b, int rounds, bool grows) {
+    Random r = test_random(1106);
+    Backend ahead = *b->backend, waits;
+    const ExactBackend own = {.backend = &ahead, .open = b->open, .isa = b->isa},
+                       other = {.backend = &waits, .open = b->open, .isa = b->isa};
+    int ties = 0;
+    counted = b->backend;
+    ahead.head = count_head;
+    waits = ahead;
+    waits.grow = NULL;
+    for (int round = 0; round < rounds; round++) ties += check_grown(&own, &other, round, grows, &r);
+    assert_true(ties > 0);
 }
 
 // ln p of the likeliest ids, by adding up all logits; with more threads the same bits.

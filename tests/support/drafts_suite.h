@@ -11,6 +11,9 @@ void drafts_exact(const ExactBackend *b, int rounds);
 // A chain of the likeliest ids that a device goes on with by itself, against one that waits for each.
 void drafts_chains(const ExactBackend *b, int rounds);
 
+// A dynamic tree that a device grows by itself, if it does, against one that waits for each level.
+void drafts_grown(const ExactBackend *b, int rounds, bool grows);
+
 // ln p of the likeliest tokens against logits; the same bits with more threads.
 void drafts_chances(const ExactBackend *b, int rounds);
 

@@ -27,6 +27,22 @@ typedef struct LogSums {
 } LogSums;
 void gpu_log_sums(const LogSums *l, int most, void *stream);
 
+// The next level of a dynamic tree (Backend.grow): the k nodes of a step that has been copied with chains of
+// placeholders get the tokens and parents of the best guesses below the level in front, and their turns the
+// keys of their paths.
+enum { GROW_MOST = 32 }; // k
+typedef struct Grow {
+    Step *step;
+    int level, k;                 // level: from 1 on
+    int end, first;               // what level 1 is below; the sequence's first node in the step area
+    int position;                 // of `end`
+    const int *id, *names;        // of the level in front, (1 or k, k), as in Top; tokens of ids, or NULL
+    const float *logit, *log_sum; // likewise
+    float *score;                 // (levels, k): sums of ln p along the nodes' paths
+    int *above;                   // (levels, k): their parents, nodes of the level in front
+} Grow;
+void gpu_grow(const Grow *g, void *stream);
+
 // The likeliest id of each row, as Top's first. Each slice of a row writes a key, 0 if it has no logits. The
 // reader takes the largest of a row's keys, so no block waits for another.
 enum { BEST_SLICES = 16 };

@@ -134,3 +134,60 @@ __global__ void __launch_bounds__(THREADS) likeliest(Likeliest l) {
 void gpu_likeliest(const Likeliest *l, int most, void *stream) {
     LAUNCH_EARLY(likeliest, dim3(BEST_SLICES, (unsigned)most), THREADS, sizeof(TopShared), stream, NULL, *l);
 }
+
+// --- a level of a dynamic tree, by one block: a guess's place is the number of guesses before it
+
+struct GrowShared {
+    float score[GROW_MOST * GROW_MOST];
+    int chosen[GROW_MOST];
+};
+
+__device__ __forceinline__ int grown_node(const Grow &g, int level, int i) {
+    return level == 0 ? g.end : g.end + 1 + (level - 1) * g.k + i;
+}
+
+// Fills a turn's keys with the ancestors of its node, the i-th of the level.
+__device__ __forceinline__ void name_path(const Grow &g, Turn *turn, int i) {
+    for (int level = g.level; level > 1;) {
+        i = g.above[--level * g.k + i];
+        int at = g.position + level - turn->base;
+        if (at < 0) break;
+        if (at < BLOCK) turn->key[at] = (uint16_t)grown_node(g, level, i);
+    }
+}
+
+__global__ void __launch_bounds__(THREADS) grow(Grow g) {
+    SHARED(GrowShared, sm);
+    int count = (g.level == 1 ? 1 : g.k) * g.k, self = (int)threadIdx.x, row = (g.level - 1) * g.k + self;
+    for (int i = self; i < count; i += THREADS) {
+        int parent = i / g.k;
+        float above = g.level == 1 ? 0 : g.score[(g.level - 2) * g.k + parent];
+        sm->score[i] = above + log_chance(g.logit[i], g.logit[parent * g.k], g.log_sum[parent]);
+    }
+    if (self < g.k) sm->chosen[self] = self; // where scores aren't numbers, places are missing
+    __syncthreads();
+    for (int i = self; i < count; i += THREADS) {
+        int place = 0;
+        for (int k = 0; k < count; k++) place += guess_before(sm->score[k], k, sm->score[i], i);
+        if (place < g.k) sm->chosen[place] = i;
+    }
+    __syncthreads();
+    if (self < g.k) {
+        int guess = sm->chosen[self], id = g.id[guess];
+        StepNode *node = (StepNode *)step_nodes(g.step) + self;
+        g.score[row] = sm->score[guess];
+        g.above[row] = guess / g.k;
+        node->token = g.names ? g.names[id] : id;
+        node->parent = g.first + grown_node(g, g.level - 1, guess / g.k);
+    }
+    __syncthreads();
+    for (const Tile *t = step_tiles(g.step); t < step_tiles(g.step) + g.step->tiles; t++)
+        for (int i = t->turn[0] + self; i < t->turn[STEP_SPANS]; i += THREADS) {
+            Turn *turn = (Turn *)step_turns(g.step) + i;
+            int node = 0; // the only one, where a turn has any of these positions
+            while (!(turn->nodes >> node & 1)) node++;
+            name_path(g, turn, t->row[node]);
+        }
+}
+
+void gpu_grow(const Grow *g, void *stream) { LAUNCH(grow, 1, THREADS, sizeof(GrowShared), stream, *g); }

@@ -26,6 +26,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/core/hidden.h"
+#include "engine/core/shared.h"
 #include "engine/decode/rank_tree.h"
 
 #include <assert.h>
@@ -239,7 +240,10 @@ static bool catch_up(Eagle *g, int *end, Error *e) {
     assert(*end == g->pending - 1);
     for (int i = 0; i < g->pending; i++)
         if (!hidden_give(&g->states, i, s, i, e)) return false;
-    return chain || (add_masks(g, *end, e) && session_run(s, s->shape.layers, e));
+    bool ahead = g->dynamic && !g->masks; // a device may grow the whole tree at once
+    return chain ||
+           (add_masks(g, *end, e) && (!ahead || session_grow(s, *end, g->k, g->p.depth, g->draft_ids, e)) &&
+            session_run(s, s->shape.layers, e));
 }
 
 // --- guesses
@@ -287,8 +291,7 @@ static bool run_frontier(Eagle *g, int level, int count, int end, bool *ran, Err
 
 static int by_score(const void *a, const void *b) {
     const Guess *x = *(Guess *const *)a, *y = *(Guess *const *)b;
-    if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return x < y ? -1 : x > y;
+    return guess_before(x->score, 0, y->score, (int)(y - x)) ? -1 : x != y;
 }
 
 // Sorts guesses from `first` on into `order`, the best first; returns how many of `most` there are.

@@ -86,6 +86,33 @@ static void random_trees(void **state) {
     tree_release(&t);
 }
 
+// A tree that has grown and is cut is as it was.
+static void cut_trees(void **state) {
+    (void)state;
+    Random r = test_random(3);
+    Tree t;
+    tree_init(&t, NODES, VOCAB);
+    for (int round = 0; round < 100; round++) {
+        int first[NODES], next[NODES], asked = 0, count = test_between(&r, 1, NODES - 1);
+        tree_clear(&t, 5, 5 + MAX_DEPTH, false, LAYOUT_TREE);
+        tree_root(&t, 1);
+        for (int i = 1; i < NODES; i++) {
+            if (i == count) {
+                memcpy(first, t.first_child, sizeof first);
+                memcpy(next, t.next_sibling, sizeof next);
+                asked = t.asked;
+            }
+            tree_probe(&t, test_between(&r, 0, i - 1), test_between(&r, 0, VOCAB - 1), true);
+        }
+        tree_cut(&t, count);
+        check_against_model(&t);
+        assert_int_equal(t.asked, asked);
+        assert_memory_equal(t.first_child, first, (size_t)count * sizeof *first);
+        assert_memory_equal(t.next_sibling, next, (size_t)count * sizeof *next);
+    }
+    tree_release(&t);
+}
+
 // The verifier sees the same with merging, without, and in rows.
 static void proposals_do_not_depend_on_merging(void **state) {
     (void)state;
@@ -234,9 +261,13 @@ static void wrong_proposals_are_caught(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_trees),           cmocka_unit_test(proposals_do_not_depend_on_merging),
-        cmocka_unit_test(full_trees_refuse),      cmocka_unit_test(limited_rows),
-        cmocka_unit_test(roles_of_a_merged_node), cmocka_unit_test(wrong_proposals_are_caught),
+        cmocka_unit_test(random_trees),
+        cmocka_unit_test(proposals_do_not_depend_on_merging),
+        cmocka_unit_test(cut_trees),
+        cmocka_unit_test(full_trees_refuse),
+        cmocka_unit_test(limited_rows),
+        cmocka_unit_test(roles_of_a_merged_node),
+        cmocka_unit_test(wrong_proposals_are_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

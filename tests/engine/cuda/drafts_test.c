@@ -46,6 +46,14 @@ static void chains(void **state) {
     if (simt_emulated) drafts_chains(&SEVERAL, 2);
 }
 
+static void grown_trees(void **state) {
+    (void)state;
+    simt_settings.order = SIMT_RANDOM;
+    drafts_grown(&FIRST, test_some(4, 24), true);
+    if (simt_emulated) drafts_grown(&SEVERAL, 2, false);
+    simt_settings.order = SIMT_NATURAL;
+}
+
 static void captured_layers(void **state) {
     (void)state;
     drafts_captured(&FIRST, 2);
@@ -54,9 +62,10 @@ static void captured_layers(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(near_the_formulas),
-                                       cmocka_unit_test(a_tree_is_its_paths), cmocka_unit_test(chances),
-                                       cmocka_unit_test(chains), cmocka_unit_test(captured_layers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_the_formulas), cmocka_unit_test(a_tree_is_its_paths),
+        cmocka_unit_test(chances),           cmocka_unit_test(chains),
+        cmocka_unit_test(grown_trees),       cmocka_unit_test(captured_layers)};
     simt_settings.locked = simt_settings.early = true; // what is touched too soon ends the program
     setenv("OUTPACE_FAKE_GPUS", "90,90,90", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

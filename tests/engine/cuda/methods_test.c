@@ -90,19 +90,18 @@ static const char *const METHODS[] = {[ADAPTER_KANGAROO] = "kangaroo:eta=0.1",
                                       [ADAPTER_ONE_LAYER] = "kangaroo:eta=0.1",
                                       [ADAPTER_MLP] = "kangaroo:eta=0.1",
                                       [ADAPTER_MEDUSA] = "medusa:nodes=12",
-                                      [ADAPTER_EAGLE] = "eagle:total=9,depth=2,top=3",
+                                      [ADAPTER_EAGLE] = "eagle:total=9,depth=3,top=3",
                                       [ADAPTER_EAGLE3] = "eagle3:total=9,depth=2,top=3",
                                       [ADAPTER_DFLASH] = "dflash"};
 
-// Guesses one below the other, which the card makes by itself, are those of one that waits for each.
-static void check_chain(World *w, Session *draft, const char *name, const char *tree) {
+// Guesses that the card makes by itself are those of one that waits for each level.
+static void check_ahead(World *w, Session *draft, const char *method) {
     static Backend waits;
-    char method[64];
-    snprintf(method, sizeof method, "%s:total=4,depth=3,top=1,tree=%s", name, tree);
     check(w, method);
     double rows = w->rows;
     waits = cuda_backend;
     waits.chain = NULL;
+    waits.grow = NULL;
     draft->backend = &waits;
     w->runs--; // the same layout
     check(w, method);
@@ -132,9 +131,10 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
                   beside ? w->target.self : NULL);
     w->env.adapters[0] =
         (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids, a.mask_states};
-    check(w, METHODS[v]);
-    if (v == ADAPTER_EAGLE) check_chain(w, s, "eagle", beside ? "dynamic" : "1x1x1");
-    if (v == ADAPTER_EAGLE3) check_chain(w, s, "eagle3", beside ? "1x1x1" : "dynamic");
+    if (v == ADAPTER_EAGLE || v == ADAPTER_EAGLE3) check_ahead(w, s, METHODS[v]);
+    else check(w, METHODS[v]);
+    if (v == ADAPTER_EAGLE) check_ahead(w, s, beside ? "eagle:total=4,depth=3,top=1" : "eagle:tree=1x1x1");
+    if (v == ADAPTER_EAGLE3) check_ahead(w, s, beside ? "eagle3:tree=1x1x1" : "eagle3:total=4,depth=3,top=1");
     for (int i = 0; i < kind.heads; i++) session_release(&s[i]);
     adapter_close(&a);
 }

@@ -69,7 +69,7 @@ static Step check(const Tree *t, int first, int window, int heads, int rows) {
     bool seen[TREE_MAX_NODES] = {false};
     Sequence alone = {.cards = &c};
     RowList *block = mem_new(1, cuda_step_size(&c));
-    size_t bytes = cuda_write_step(&c, &(SequenceRun){&alone, &run, NULL}, 1, rows, block);
+    size_t bytes = cuda_write_step(&c, &(SequenceRun){&alone, &run, NULL, NULL}, 1, rows, block);
     const Step *step = cuda_step_in(&c, block);
     assert_in_range(bytes, 1, cuda_step_size(&c));
     const Tile *tiles = (const Tile *)(const void *)(step + 1);
