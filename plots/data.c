@@ -21,13 +21,16 @@
 // Okabe and Ito's colours, told apart by colour-blind eyes, then eleven more. Each has a mark and
 // dashes of its own for grey print.
 const PlotLook palette[] = {
-    {"lookahead", "#0072b2", 7, 1},      {"speculative", "#d55e00", 5, 1},    {"ngrammys", "#009e73", 9, 1},
-    {"kangaroo", "#cc79a7", 11, 1},      {"prompt-lookup", "#e69f00", 13, 1}, {"ouroboros", "#56b4e9", 6, 1},
-    {"autoregressive", "#888888", 4, 1}, {"medusa", "#b09a00", 8, 1},         {"rest", "#7b6fd0", 15, 1},
-    {"jacobi", "#a33b3b", 10, 1},        {"mix", "#6b8e23", 12, 1},           {"suffix", "#17a2a2", 14, 1},
-    {"recycling", "#a0724a", 7, 2},      {"ngram-mod", "#c2b280", 5, 2},      {"eagle", "#e377c2", 9, 2},
-    {"eagle3", "#2b4a8b", 11, 2},        {"oracle", "#8fce5a", 13, 2},        {"early-exit", "#5f4b3f", 6, 2},
-    {"dflash", "#e4572e", 15, 2},
+    {"lookahead", "#0072b2", 7, 1},      {"speculative", "#d55e00", 5, 1},
+    {"ngrammys", "#009e73", 9, 1},       {"kangaroo", "#cc79a7", 11, 1},
+    {"prompt-lookup", "#e69f00", 13, 1}, {"ouroboros", "#56b4e9", 6, 1},
+    {"autoregressive", "#888888", 4, 1}, {"medusa", "#b09a00", 8, 1},
+    {"rest", "#7b6fd0", 15, 1},          {"jacobi", "#a33b3b", 10, 1},
+    {"mix", "#6b8e23", 12, 1},           {"suffix", "#17a2a2", 14, 1},
+    {"recycling", "#a0724a", 7, 2},      {"ngram-mod", "#c2b280", 5, 2},
+    {"eagle", "#e377c2", 9, 2},          {"eagle3", "#2b4a8b", 11, 2},
+    {"oracle", "#8fce5a", 13, 2},        {"early-exit", "#5f4b3f", 6, 2},
+    {"dflash", "#e4572e", 15, 2},        {"mtp", "#3f8f6b", 8, 2},
 };
 const int palette_count = sizeof palette / sizeof *palette;
 

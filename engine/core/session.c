@@ -248,7 +248,7 @@ void session_note_given(Session *s, int first, int count) {
 bool session_capture(Session *s, const Captures *captures, Error *e) {
     static const Captures none = {0};
     const Captures *c = captures ? captures : &none;
-    for (int i = 0; i < c->count; i++) assert(c->layers[i] >= 1 && c->layers[i] < s->shape.layers);
+    for (int i = 0; i < c->count; i++) assert(c->layers[i] >= 1 && c->layers[i] <= s->shape.layers);
     assert(c->count >= 0 && c->count <= SHAPE_MAX_STATES);
     if (c->count && !s->backend->capture)
         return error_input(e,

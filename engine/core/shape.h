@@ -18,9 +18,9 @@
 typedef enum {
     INPUT_TOKENS, // rows of the embedding
     INPUT_HIDDEN, // rows of `width` floats from the caller (adapters, heads)
-    // A token and a hidden state h, from the caller or from the parent's output (EAGLE's drafts); e is the
-    // token's row of the embedding.
+    // A token and a hidden state h, given or the parent's output (EAGLE's drafts); e: the token's embedding
     INPUT_FUSED,  // EAGLE-1 and 2: the residual stream starts as fc [e; h]
+    INPUT_MTP,    // MTP: it starts as fc [norm h; norm e], below a plain layer
     INPUT_PAIRED, // EAGLE-3: it starts as h, attention reads [norm e; norm h]; fc makes h of `states` rows
     INPUT_BLOCK,  // DFlash (block.h): e; for context norm fc h, used for keys and values only
 } InputKind;
@@ -91,7 +91,7 @@ typedef struct Shape {
 // handed out.
 typedef struct Captures {
     int count;                    // 0: none
-    int layers[SHAPE_MAX_STATES]; // each from 1 to all but one
+    int layers[SHAPE_MAX_STATES]; // each from 1 on
 } Captures;
 
 static inline bool layer_in(const LayerSet *set, int layer) {
@@ -120,7 +120,7 @@ static inline int shape_attention_width(const Shape *s, int layer) {
 }
 // The width of fc's input; 0: none.
 static inline int shape_fc_width(const Shape *s) {
-    return s->input >= INPUT_PAIRED ? s->states * s->width : s->input == INPUT_FUSED ? 2 * s->width : 0;
+    return s->input >= INPUT_PAIRED ? s->states * s->width : s->input >= INPUT_FUSED ? 2 * s->width : 0;
 }
 
 static inline int shape_q_width(const Shape *s) { return s->heads * s->head_dim; }

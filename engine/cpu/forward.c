@@ -237,11 +237,17 @@ static bool is_given(const Work *k, int row) {
     return cpu_node(m, row) < m->run->given;
 }
 
-// fc's input: [embedding; h], or the given states.
+// fc's input: [embedding; h], or [normed h; normed embedding], or the given states.
 static void ready_fused(const Work *k, int row, float *x) {
-    size_t width = (size_t)k->c->model->shape.width;
-    load_embedding(k, row, x);
-    memcpy(x + width, is_given(k, row) ? given_row(k, row) : parent_row(k, row), width * sizeof *x);
+    const Model *m = k->c->model;
+    bool normed = m->shape.input == INPUT_MTP;
+    int width = m->shape.width;
+    float epsilon = m->shape.norm_epsilon, *e = x + (normed ? width : 0), *h = x + (normed ? 0 : width);
+    load_embedding(k, row, e);
+    memcpy(h, is_given(k, row) ? given_row(k, row) : parent_row(k, row), (size_t)width * sizeof *h);
+    if (!normed) return;
+    k->c->ops->rmsnorm(e, &m->token_norm, epsilon, width, e);
+    k->c->ops->rmsnorm(h, &m->state_norm, epsilon, width, h);
 }
 static void ready_states(const Work *k, int row, float *x) {
     const Model *m = k->c->model;
@@ -260,7 +266,7 @@ static void run_fc(const Work *k) {
     const Panel *panel = &k->c->panel;
     size_t width = (size_t)m->shape.width;
     Products fc = {.work = k,
-                   .ready = m->shape.input == INPUT_FUSED ? ready_fused : ready_states,
+                   .ready = m->shape.input < INPUT_PAIRED ? ready_fused : ready_states,
                    .x = panel->normed,
                    .w = {&m->fc},
                    .y = {panel->delta},
@@ -310,7 +316,8 @@ static void begin_rows(const Work *k) {
     case INPUT_TOKENS:
         for (int r = 0; r < k->rows; r++) load_embedding(k, r, cpu_hidden_row(k, r));
         break;
-    case INPUT_FUSED: run_fc(k); break;
+    case INPUT_FUSED:
+    case INPUT_MTP: run_fc(k); break;
     case INPUT_PAIRED: pair(k); break;
     case INPUT_HIDDEN: break;
     }

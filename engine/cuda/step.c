@@ -384,11 +384,23 @@ static void norm_given(const Work *w) {
     }
 }
 
+// MTP's two halves of fc's input, from rows that are in place.
+static void norm_halves(const Work *w, const Activations *to) {
+    const Cuda *c = w->c;
+    Norm state = norm_of(c, c->state_norm, NULL, *to), token = norm_of(c, c->token_norm, NULL, *to);
+    state.hidden = c->given;
+    norm_rows(w, &state);
+    token.hidden = c->tokens;
+    token.column = c->model->shape.width;
+    norm_rows(w, &token);
+}
+
 // A pair's fc is left out if no row of the run is given.
 static void join(const Work *w) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
-    bool fused = s->input == INPUT_FUSED;
+    bool fused = s->input < INPUT_PAIRED, mtp = s->input == INPUT_MTP;
+    Activations to = {.data = NULL};
     Join j = {.rows = c->running,
               .step = c->step,
               .tokens = fused ? c->tokens : NULL,
@@ -396,10 +408,12 @@ static void join(const Work *w) {
               .hidden = c->hidden,
               .width = s->width,
               .states = s->states};
-    if (fused || w->given) j.to = to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT);
+    if (fused || w->given) to = to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT);
+    if (!mtp) j.to = to;
     if (c->fc_norm && w->given) norm_given(w);
     gpu_join(&j, w->most, c->stream);
-    if (j.to.data) add_to_hidden(w, &c->fc, c->fc_bias, 0, ROLE_JOINED);
+    if (mtp) norm_halves(w, &to);
+    if (to.data) add_to_hidden(w, &c->fc, c->fc_bias, 0, ROLE_JOINED);
     if (!w->context) return;
     Norm states =
         norm_of(c, c->state_norm, NULL, to_role(c, ROLE_NORMED, &c->layers->qkv, 0, ROUNDED_ATTENTION_INPUT));

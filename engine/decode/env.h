@@ -19,17 +19,18 @@ typedef struct TargetFacts {
     void (*embedding)(const void *self, EmbeddingKind kind, int token, float *row);
 } TargetFacts;
 
-// Kangaroo's adapter, Medusa's heads, or a draft of EAGLE's or DFlash's.
+// Kangaroo's adapter, Medusa's heads, or a draft of EAGLE's, MTP's or DFlash's.
 typedef struct AdapterSet {
     Session *sessions; // (count)
     int count;         // 0: there is none
     int layer;         // the target's layer whose states they read; its layer count: the final normed states
-    const Captures *captures; // of EAGLE-3's and DFlash's: the layers that it reads
+    const Captures *captures; // of EAGLE-3's, MTP's and DFlash's: the layers that it reads
     const int *draft_ids;     // (vocab of these): the target's id of each of its own; NULL: the same
     const float *mask_states; // of P-EAGLE's: a mask's row; else, and on a device without weights, NULL
+    bool recycles_normed;     // of MTP's (adapter.h)
 } AdapterSet;
 
-enum { ADAPTER_SETS = 5 };
+enum { ADAPTER_SETS = 6 };
 
 // Everything that a method may use. Sessions it doesn't need are NULL.
 typedef struct MethodEnv {

@@ -35,6 +35,8 @@ static const struct AdapterNeed {
     {NEEDS_HEADS, INPUT_HIDDEN, true, "Medusa heads are needed: give them", "heads"},
     {NEEDS_EAGLE, INPUT_FUSED, true, "a draft of EAGLE-1 or 2 is needed: give one", "eagle"},
     {NEEDS_EAGLE3, INPUT_PAIRED, true, "a draft of EAGLE-3 is needed: give one", "eagle3"},
+    {NEEDS_MTP, INPUT_MTP, true, "an MTP layer is needed, which this model's files don't have: give one",
+     "mtp"},
     {NEEDS_DFLASH, INPUT_BLOCK, true, "a draft of DFlash or DSpark is needed: give one", "dflash"},
 };
 

@@ -43,7 +43,8 @@ typedef enum {
     NEEDS_EAGLE = 64,   // a draft that reads tokens and the final normed states
     NEEDS_EAGLE3 = 128, // one that reads tokens and several layers
     NEEDS_DFLASH = 256, // one that reads several layers and guesses a block
-    NEEDS_ADAPTERS = NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3 | NEEDS_DFLASH,
+    NEEDS_MTP = 512,    // one that reads tokens and the last layer's states
+    NEEDS_ADAPTERS = NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3 | NEEDS_MTP | NEEDS_DFLASH,
 } MethodNeed;
 
 // Forwards of a model that drafts in a step.
@@ -80,8 +81,7 @@ typedef struct MethodInfo {
     bool (*begin)(void *self, const Prompt *prompt, Error *e);
     // Before the target's step is open: may run steps of its own on it (session_set_aside). NULL: none.
     bool (*prepare)(void *self, Error *e);
-    // The target's step is open and has its root (node 0). Adds the tokens to try. May run the target's
-    // lower layers and other sessions.
+    // The step has its root (node 0). Adds tokens to try. May run the target's lower layers, other sessions.
     bool (*propose)(void *self, Tree *tree, Error *e);
     bool (*observe)(void *self, const Observation *seen, Error *e);
     void (*look)(void *self, Outlook *out); // the draft that propose would add; NULL: a model makes it
@@ -91,9 +91,8 @@ typedef struct MethodInfo {
     int (*hidden_layer)(const void *self);
     // Several such layers, whose states the target keeps in every step, too. NULL, or returns NULL: none.
     const Captures *(*captures)(const void *self);
-    // Whether to drop the step's bonus token, as some authors' programs do (Lookahead's `bonus`). NULL:
-    // never. Called only after a full match, and the bonus isn't shown: after a rejection it comes from the
-    // rest of p, and redrawn from p it would give the rejected token a second chance.
+    // Whether to drop the step's bonus token (Lookahead's `bonus`). NULL: never. Called only after a full
+    // match, without the bonus: redrawn from p, it would give a rejected token a second chance.
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
     size_t sources; // offsetof its Sources (method_sources). 0: it doesn't tell sources apart
     // The tree of ranks that the last propose placed. NULL, or returns NULL: none.
@@ -110,10 +109,11 @@ typedef struct MethodInfo {
 } MethodInfo;
 
 // The members that nearly every method has, under these names; PARAMS are the rows of its parameters.
-#define METHOD_ROW(prefix, Type)                                                                         \
-    .params = PARAMS, .param_count = sizeof PARAMS / sizeof *PARAMS, .param_size = sizeof(Type##Params), \
-    .open = prefix##_open, .begin = prefix##_begin, .propose = prefix##_propose,                         \
-    .observe = prefix##_observe, .close = prefix##_close, .work = prefix##_work,                         \
+#define METHOD_ROW(prefix, Type) METHOD_ROW_OF(prefix, Type, PARAMS)
+#define METHOD_ROW_OF(prefix, Type, rows)                                                          \
+    .params = rows, .param_count = sizeof rows / sizeof *rows, .param_size = sizeof(Type##Params), \
+    .open = prefix##_open, .begin = prefix##_begin, .propose = prefix##_propose,                   \
+    .observe = prefix##_observe, .close = prefix##_close, .work = prefix##_work,                   \
     .sources = offsetof(Type, sources)
 
 const MethodInfo *const *method_table(size_t *count);      // all, in the order of --help

@@ -12,12 +12,12 @@
 enum { MAX_JSON = 1 << 16 };
 
 static const char MODEL_TYPE[] = "outpace_adapter";
-static const char *const VARIANTS[] = {"kangaroo", "with-head", "one-layer", "mlp",
-                                       "medusa",   "eagle",     "eagle3",    "dflash"};
+static const char *const VARIANTS[] = {"kangaroo", "with-head", "one-layer", "mlp",   "medusa",
+                                       "eagle",    "mtp",       "eagle3",    "dflash"};
 enum { VARIANT_COUNT = sizeof VARIANTS / sizeof *VARIANTS };
 
 const char *adapter_role_name(AdapterRole role) {
-    return (const char *[]){"adapter", "heads", "eagle", "eagle3", "dflash"}[role];
+    return (const char *[]){"adapter", "heads", "eagle", "eagle3", "mtp", "dflash"}[role];
 }
 
 const char *adapter_variant_name(AdapterVariant v) { return VARIANTS[v]; }
@@ -28,9 +28,10 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e) {
             *out = (AdapterVariant)i;
             return true;
         }
-    return error_input(
-        e, "unknown adapter variant '%s': kangaroo, with-head, one-layer, mlp, medusa, eagle, eagle3, dflash",
-        name);
+    return error_input(e,
+                       "unknown adapter variant '%s': kangaroo, with-head, one-layer, mlp, medusa, eagle, "
+                       "mtp, eagle3, dflash",
+                       name);
 }
 
 // --- shape and weights
@@ -51,13 +52,13 @@ static Shape plain_of(const Shape *target) {
 
 // A layer with the target's sizes, for as many tokens.
 static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
-    bool third = kind->variant == ADAPTER_EAGLE3;
+    AdapterVariant v = kind->variant;
     Shape s = plain_of(target);
     s.heads = target->heads;
     s.kv_heads = target->kv_heads;
     s.head_dim = target->head_dim;
     s.mlp_width = target->mlp_width;
-    s.input = third ? INPUT_PAIRED : INPUT_FUSED;
+    s.input = v == ADAPTER_EAGLE3 ? INPUT_PAIRED : v == ADAPTER_MTP ? INPUT_MTP : INPUT_FUSED;
     s.layers = 1;
     if (kind->kv_heads) s.kv_heads = kind->kv_heads;
     s.rope = (Rope){.kind = ROPE_PLAIN, .theta = target->rope.theta, .factor = 1, .attention_factor = 1};
@@ -65,14 +66,14 @@ static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
     s.tokens = target->vocab;
     if (kind->vocab) s.vocab = s.real_vocab = kind->vocab;
     s.states = adapter_captures(kind, target).count;
-    s.fc_bias = !third;
+    s.fc_bias = v == ADAPTER_EAGLE;
     if (kind->normed_heads) s.qk_norm = QK_NORM_HEADS;
     return s;
 }
 
 // Without attention the cache is as small as one can be. The target's biases and norms of heads, and a tied
 // head, are not taken over.
-bool adapter_is_eagle(AdapterVariant v) { return v == ADAPTER_EAGLE || v == ADAPTER_EAGLE3; }
+bool adapter_is_eagle(AdapterVariant v) { return v >= ADAPTER_EAGLE && v <= ADAPTER_EAGLE3; }
 
 Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
     if (kind->variant == ADAPTER_DFLASH) return block_shape(kind, target);
@@ -229,7 +230,7 @@ static bool bind(Adapter *a, int head, const Model *target, const Shard *shard, 
 
 // A config without a draft vocabulary looks like EAGLE-1's; the layer's norms show EAGLE-3.
 static bool reread_eagle(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e) {
-    if (a->kind.variant == ADAPTER_EAGLE3 || !eagle_has_hidden_norm(shard)) return true;
+    if (a->kind.variant != ADAPTER_EAGLE || !eagle_has_hidden_norm(shard)) return true;
     a->kind.variant = ADAPTER_EAGLE3;
     char *path = file_path(dir, "config.json");
     bool ok = read_config(a, target, path, e);
@@ -237,26 +238,18 @@ static bool reread_eagle(Adapter *a, const Model *target, const Shard *shard, co
     return ok;
 }
 
-static bool load(Adapter *a, const Model *target, const char *dir, const char *path, Error *e) {
-    WeightFile *file = a->weights.files;
-    Shard shard = {.name = file->name};
-    bool ok = file_map(path, &file->view, e);
-    shard.data = file->view.data;
-    ok = ok && safetensors_parse(shard.data, file->view.size, path, &shard.header, e);
-    if (ok) file->header = safetensors_data(shard.data);
-    if (a->kind.variant == ADAPTER_DFLASH) {
-        ok = ok && block_bind(a, target, &shard, dir, e);
-        safetensors_release(&shard.header);
-        return ok;
-    }
-    if (adapter_is_eagle(a->kind.variant)) {
-        ok = ok && reread_eagle(a, target, &shard, dir, e) && eagle_bind(a, target, &shard, dir, e);
-        safetensors_release(&shard.header);
-        return ok;
-    }
-    for (int i = 0; ok && i < a->kind.heads; i++) ok = bind(a, i, target, &shard, dir, e);
-    safetensors_release(&shard.header);
-    return ok;
+// Only an MTP layer may be in several files: its target's.
+static bool bind_all(Adapter *a, const Model *target, const Shard *shards, const char *dir, Error *e) {
+    AdapterVariant v = a->kind.variant;
+    if (a->weights.file_count > 1 && v != ADAPTER_MTP)
+        return error_input(e, "the weights of '%s' are in several files: save them as model.safetensors",
+                           dir);
+    if (v == ADAPTER_DFLASH) return block_bind(a, target, shards, dir, e);
+    if (adapter_is_eagle(v))
+        return reread_eagle(a, target, shards, dir, e) && eagle_bind(a, target, shards, dir, e);
+    for (int i = 0; i < a->kind.heads; i++)
+        if (!bind(a, i, target, shards, dir, e)) return false;
+    return true;
 }
 
 size_t adapter_parameters(const Adapter *a) {
@@ -270,36 +263,29 @@ size_t adapter_parameters(const Adapter *a) {
     return sum;
 }
 
-// Every tensor is in the adapter's file, except a head or an embedding that is the target's, and one
-// that is joined from several.
+// Every tensor is in the adapter's files, or joined from several, except a head or an embedding that is the
+// target's.
 static void adapter_check_tensors(const Adapter *a, const Model *target) {
-    const FileView *view = &a->weights.files->view;
-    uintptr_t from = (uintptr_t)view->data, to = from + view->size;
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
     for (int i = 0; i < adapter_parts(&a->kind); i++)
         for (Weight w = 0; w < WEIGHTS; w++) {
             bool layer = has_layers(a->kind.variant);
             const Tensor *t = weight_tensor(&a->models[layer ? 0 : i], layer ? i : 0, 0, w);
-            uintptr_t at = (uintptr_t)t->data;
-            if (w == W_FC_NORM && a->models[0].shape.fc_norm == FC_NORM_EACH) continue;
-            assert(!t->data || (at >= from && at + tensor_bytes(t) <= to) || t->data == target->head.data ||
-                   t->data == target->embedding.data);
-            (void)at;
+            assert(!t->data || t->data == target->head.data || t->data == target->embedding.data ||
+                   shards_hold(&a->weights, t));
+            (void)t;
         }
-    (void)to, (void)target;
+    (void)target;
 }
 
 bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
     if (!adapter_open_config(a, target, dir, e)) return false;
     a->weights =
         (ModelWeights){.dir = mem_text(dir, strlen(dir)),
-                       .files = mem_new(1, sizeof *a->weights.files),
-                       .file_count = 1,
                        .layers = mem_new((size_t)adapter_parts(&a->kind), sizeof *a->weights.layers)};
-    snprintf(a->weights.files->name, SHARD_NAME, "model.safetensors");
-    char *path = file_path(dir, a->weights.files->name);
-    bool ok = load(a, target, dir, path, e);
-    mem_free(path);
+    Shard *shards = mem_new(MODEL_MAX_SHARDS, sizeof *shards);
+    bool ok = shards_open(&a->weights, dir, shards, e) && bind_all(a, target, shards, dir, e);
+    shards_close(&a->weights, shards);
     if (ok) adapter_check_tensors(a, target);
     else adapter_close(a);
     return ok;

@@ -8,12 +8,14 @@
 //      mlp        h = x + W2 silu(W1 norm(x));            a head of its own on norm(h)
 //      medusa     h = x + silu(W x + b);                  a head of its own on h; `heads` such models
 //      eagle      h = layer(fc [e; x])                    the target's head on h; e: the next embedding
+//      mtp        h = layer(fc [norm x; norm e])          the target's head on norm(h)
 //      eagle3     h = layer([norm e; norm fc x])          a head on norm(h), maybe for fewer tokens
 //      dflash     layers over a block of masks (block.h)  the target's head on norm(h)
 //
 // The first four are Kangaroo's Table 2 and read the residual stream after exit_layer layers; Medusa's
-// heads and eagle read the final normed state, eagle3 and dflash several layers. Attention has as many
-// heads, of the same size, as the target; no bias, no norm of q and k; RoPE and window as the target's.
+// heads and eagle read the final normed state, mtp this or the last residual stream, eagle3 and dflash
+// several layers. Attention has as many heads, of the same size, as the target; no bias, no norm of q and k;
+// RoPE and window as the target's.
 //
 // config.json: "model_type": "outpace_adapter", "variant": one of the names above, "exit_layer" (not
 // medusa), "heads" (medusa), "hidden_size" and "vocab_size" (of the target), "num_key_value_heads"
@@ -29,7 +31,8 @@
 //      I.0.linear.weight, I.0.linear.bias   (width, width), (width) medusa, head I from 0
 //      I.1.weight                           (vocab, width)          medusa
 //
-// EAGLE's and DFlash's files are their authors', or other projects' (adapter_eagle.c, adapter_block.c).
+// Files of eagle, eagle3, mtp and dflash are their authors', or other projects' (adapter_eagle.c,
+// adapter_block.c).
 #pragma once
 #include "engine/base/text.h"
 #include "engine/model/weights.h"
@@ -44,6 +47,7 @@ typedef enum {
     ADAPTER_MLP,
     ADAPTER_MEDUSA,
     ADAPTER_EAGLE, // 1, 2 and HASS
+    ADAPTER_MTP,
     ADAPTER_EAGLE3,
     ADAPTER_DFLASH // and DSpark
 } AdapterVariant;
@@ -56,10 +60,11 @@ typedef enum {
     ADAPTER_FOR_MEDUSA,
     ADAPTER_FOR_EAGLE,
     ADAPTER_FOR_EAGLE3,
+    ADAPTER_FOR_MTP,
     ADAPTER_FOR_DFLASH,
     ADAPTER_ROLES
 } AdapterRole;
-const char *adapter_role_name(AdapterRole role); // adapter, heads, eagle, eagle3, dflash
+const char *adapter_role_name(AdapterRole role); // adapter, heads, eagle, eagle3, mtp, ..
 
 // An adapter's own settings; the rest are its target's.
 typedef struct AdapterKind {
@@ -67,10 +72,11 @@ typedef struct AdapterKind {
     int exit_layer;    // of the target; its number of layers for medusa and EAGLE's
     int heads;         // medusa's; else 1
     int kv_heads;      // 0: as many as query heads; of EAGLE's drafts, as the target, but a file has its own
-    Captures captures; // eagle3's; none: as its authors choose them, or others in a shallow target
-    int vocab;         // eagle3's, for fewer tokens than the target has; 0: the target's
-    bool normed_heads; // eagle3's in the form of DeepSpec, and dflash's: heads of q and k are normed
-    int layers;        // of DFlash's and EAGLE's; 0: one
+    Captures captures; // eagle3's; none: as its authors choose them, or others in a shallow target; mtp's
+    bool recycles_normed; // mtp's: in use, a guess reads the final norm's output in front, not its input
+    int vocab;            // eagle3's, for fewer tokens than the target has; 0: the target's
+    bool normed_heads;    // eagle3's in the form of DeepSpec, and dflash's: heads of q and k are normed
+    int layers;           // of DFlash's and EAGLE's; 0: one
     // dflash's
     BlockDraft block;
     int mask; // the token of a place to be guessed
@@ -80,7 +86,7 @@ typedef struct Adapter {
     AdapterKind kind;
     Model models[ADAPTER_HEADS_MAX]; // (kind.heads), of one layer but dflash's; no weights after open_config
     int64_t trained;                 // tokens of its training, by config.json; 0: unknown
-    Captures captures;               // eagle3: the target's layers that it reads; else none
+    Captures captures;               // the target's layers that it reads; none: the final normed state
     int *draft_ids;                  // eagle3: (vocab of the draft): the target's ids; NULL: the same
     float *mask_states;              // P-EAGLE: (states * width) of a mask's row; else NULL
     ModelWeights weights;            // of its models
@@ -133,4 +139,4 @@ void eagle_config(const AdapterKind *kind, const Shape *target, Text *out);
 // A weight's name without its ending, maybe written to `out`; NULL: such drafts lack it.
 const char *eagle_name(AdapterVariant v, const Shape *s, int layer, Weight w, char out[TENSOR_NAME]);
 bool eagle_has_hidden_norm(const Shard *shard);
-bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e);
+bool eagle_bind(Adapter *a, const Model *target, const Shard *shards, const char *dir, Error *e); // all files

@@ -1,12 +1,13 @@
 // EAGLE's drafts as their authors store them (EAGLE-1 and 2, HASS, EAGLE-3), EAGLE-3 in the forms of
-// speculators and DeepSpec, and P-EAGLE: config.json is that of a model of one layer, or a few, alone or
-// inside another.
+// speculators and DeepSpec, P-EAGLE, and MTP layers: config.json is that of a model of one layer, or a few,
+// alone or inside another; of an MTP layer its target's.
 //
 //      authors        EAGLE-1: fc, layers.0.*, embed_tokens
 //                     EAGLE-3: fc, midlayer.*, norm, lm_head, d2t, t2d
 //      speculators    EAGLE-3 with layers.0.* for midlayer.*; input_norm or fc_norm.0, fc_norm.1, ..
 //      DeepSpec       EAGLE-3 with layers.0.*, where heads of q and k are normed, and an embedding
 //      P-EAGLE        speculators' EAGLE-3, maybe with plain layers.1.*, ..; mask_hidden: a mask's states
+//      MTP            MiMo's model.mtp_layers.0.*, among the target's own tensors or by itself
 //
 // A file is EAGLE-3's if its config names a draft vocabulary or such an architecture, or if the layer has a
 // hidden_norm. Tensors show if heads are normed, too: the model_type of such files may be any. Tensors that
@@ -29,6 +30,7 @@ static const struct {
 } LAYER_KEYS[] = {{IDS, 1}, {"target_layer_ids", 0}, {"aux_hidden_state_layer_ids", 1}};
 enum { LAYER_KEY_COUNT = sizeof LAYER_KEYS / sizeof *LAYER_KEYS };
 static const char MIDLAYER[] = "midlayer.", FIRST_LAYER[] = "layers.0.", MASK[] = "mask_hidden";
+static const char MTP_LAYER[] = "model.mtp_layers.0.", MTP_LAYERS[] = "num_nextn_predict_layers";
 
 // --- config.json
 
@@ -41,6 +43,10 @@ static bool is_eagle3(const json_t *root) {
     const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
     return field_present(root, "speculators_model_type") || field_present(root, "draft_vocab_size") ||
            (name && (strstr(name, "Eagle3") || strstr(name, "EAGLE3")));
+}
+
+static AdapterVariant variant_of(const json_t *root) {
+    return field_present(root, MTP_LAYERS) ? ADAPTER_MTP : is_eagle3(root) ? ADAPTER_EAGLE3 : ADAPTER_EAGLE;
 }
 
 // A switch at the top, or in the authors' own part.
@@ -149,7 +155,9 @@ static bool same_size(const char *key, int got, int want, const char *place, Err
 static bool check_layer(const json_t *root, const Shape *s, const Shape *target, const char *place,
                         Error *e) {
     int64_t read = target->width, layers = target->layers;
-    if (s->layers != 1 && !is_parallel(root))
+    bool mtp = variant_of(root) == ADAPTER_MTP; // whose config is the target's
+    if (mtp && !same_size("num_hidden_layers", s->layers, target->layers, place, e)) return false;
+    if (s->layers != 1 && !mtp && !is_parallel(root))
         return error_input(e,
                            "'num_hidden_layers' in '%s' is %d: an EAGLE draft has one layer, so this is "
                            "another kind of model",
@@ -190,6 +198,30 @@ static bool finish_eagle3(const json_t *root, Adapter *a, Shape *s, const Shape 
     return true;
 }
 
+// One of the two states on either side of a norm: "raw" or "normed". Without the key it's raw, as the program
+// has it whose acceptance for MiMo is published.
+static bool read_state(const json_t *root, const char *key, bool *normed, const char *place, Error *e) {
+    const char *text = field_present(root, key) ? field_text(root, key, place, e) : "raw";
+    if (!text) return false;
+    *normed = strcmp(text, "normed") == 0;
+    return *normed || strcmp(text, "raw") == 0 ||
+           error_input(e, "'%s' in '%s' must be \"raw\" or \"normed\"", key, place);
+}
+
+static bool finish_mtp(const json_t *root, Adapter *a, Shape *s, int layers, const char *place, Error *e) {
+    int64_t count;
+    bool normed;
+    s->input = INPUT_MTP;
+    s->layers = 1;
+    if (!field_int(root, MTP_LAYERS, 1, SHAPE_MAX_LAYERS, &count, place, e) ||
+        !read_state(root, "mtp_state", &normed, place, e) ||
+        !read_state(root, "mtp_recycle", &a->kind.recycles_normed, place, e))
+        return false;
+    a->captures = normed ? (Captures){0} : (Captures){1, {layers}};
+    return count == 1 || error_input(e, "'%s' in '%s' is %lld: more than one layer is not supported",
+                                     MTP_LAYERS, place, (long long)count);
+}
+
 // Biases of q, k and v are the draft's own switch; the target's context holds for it, too.
 static bool read_shape(Adapter *a, const json_t *root, const Model *target, const char *place, Shape *s,
                        Error *e) {
@@ -197,13 +229,16 @@ static bool read_shape(Adapter *a, const json_t *root, const Model *target, cons
     if (!shape_is_plain(s))
         return error_input(
             e, "'%s' is that of a draft whose layer isn't one of Llama, which is not supported", place);
-    s->tied_head = s->qkv_bias = false;
+    bool mtp = a->kind.variant == ADAPTER_MTP;
+    s->tied_head = false;
+    s->qkv_bias = s->qkv_bias && mtp;
     s->logit_scale = target->shape.logit_scale;
     s->logit_cap = target->shape.logit_cap;
     s->context = target->shape.context;
     s->real_vocab = target->shape.real_vocab;
     if (!field_bool_optional(root, "qkv_bias", &s->qkv_bias, place, e)) return false;
     if (a->kind.variant == ADAPTER_EAGLE3) return finish_eagle3(root, a, s, &target->shape, place, e);
+    if (mtp) return finish_mtp(root, a, s, target->shape.layers, place, e);
     s->input = INPUT_FUSED;
     s->fc_bias = true;
     return field_bool_optional(root, "bias", &s->fc_bias, place, e);
@@ -213,7 +248,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     const json_t *inner = json_object_get(root, "transformer_layer_config");
     char *text = json_text(field_present(root, "speculators_model_type") && inner ? inner : root, 0);
     Model m = {0};
-    if (a->kind.variant != ADAPTER_EAGLE3) a->kind.variant = is_eagle3(root) ? ADAPTER_EAGLE3 : ADAPTER_EAGLE;
+    if (a->kind.variant != ADAPTER_EAGLE3) a->kind.variant = variant_of(root);
     bool ok = check_kind(root, place, e) && config_parse(&m, text, strlen(text), place, e) &&
               read_shape(a, root, target, place, &m.shape, e) && shape_check(&m.shape, place, e);
     mem_free(text);
@@ -234,18 +269,22 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
 // made.c recognises an adapter's directory by the first key; the other keys are those of a model.
 void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
     const Shape s = adapter_shape(k, target);
-    bool third = k->variant == ADAPTER_EAGLE3, normed = k->normed_heads;
+    bool third = k->variant == ADAPTER_EAGLE3, mtp = k->variant == ADAPTER_MTP, normed = k->normed_heads;
     text_printf(out,
                 "{\"outpace_adapter\": \"%s\", \"architectures\": [\"%s\"], \"model_type\": \"%s\", "
-                "\"num_hidden_layers\": 1, "
+                "\"num_hidden_layers\": %d, "
                 "\"hidden_size\": %d, \"intermediate_size\": %d, \"num_attention_heads\": %d, "
                 "\"num_key_value_heads\": %d, \"head_dim\": %d, \"vocab_size\": %d, \"rms_norm_eps\": %.9g, "
                 "\"rope_theta\": %.17g, \"max_position_embeddings\": %d",
                 adapter_variant_name(k->variant),
                 normed  ? "Qwen3Eagle3Model"
                 : third ? "LlamaForCausalLMEagle3"
+                : mtp   ? "MiMoForCausalLM"
                         : "LlamaForCausalLMEagle",
-                normed ? "qwen3" : "llama", s.width, s.mlp_width, s.heads, s.kv_heads, s.head_dim,
+                normed ? "qwen3"
+                : mtp  ? "mimo"
+                       : "llama",
+                mtp ? target->layers : 1, s.width, s.mlp_width, s.heads, s.kv_heads, s.head_dim,
                 target->vocab, (double)s.norm_epsilon, s.rope.theta, s.context);
     if (third) {
         Captures c = adapter_captures(k, target);
@@ -255,17 +294,28 @@ void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
         text_puts(out, "]");
         if (normed) text_printf(out, ", \"num_target_layers\": %d", target->layers);
     }
-    text_puts(out, third ? "}" : ", \"bias\": true}");
+    static const char *const states[] = {"raw", "normed"};
+    if (mtp)
+        text_printf(out,
+                    ", \"attention_bias\": false, \"%s\": 1, \"mtp_state\": \"%s\", \"mtp_recycle\": \"%s\"",
+                    MTP_LAYERS, states[!k->captures.count], states[k->recycles_normed]);
+    text_puts(out, third || mtp ? "}" : ", \"bias\": true}");
 }
 
 // --- tensors
 
 const char *eagle_name(AdapterVariant v, const Shape *s, int part, Weight w, char out[TENSOR_NAME]) {
-    bool third = v == ADAPTER_EAGLE3;
+    bool third = v == ADAPTER_EAGLE3, mtp = v == ADAPTER_MTP;
+    static const char *const of_mtp[WEIGHTS] = {[W_FINAL_NORM] = "final_layernorm",
+                                                [W_FC] = "input_proj",
+                                                [W_TOKEN_NORM] = "token_layernorm",
+                                                [W_STATE_NORM] = "hidden_layernorm"};
     static const char *const whole[WEIGHTS] = {
         [W_FINAL_NORM] = "norm", [W_HEAD] = "lm_head",       [W_FC] = "fc",
         [W_FC_BIAS] = "fc",      [W_FC_NORM] = "input_norm", [W_EMBEDDING] = "embed_tokens"};
     if (!weight_present(s, 0, w) || (third ? w == W_EMBEDDING : w == W_HEAD)) return NULL;
+    if (mtp) snprintf(out, TENSOR_NAME, "%s%s", MTP_LAYER, of_mtp[w] ? of_mtp[w] : WEIGHT_ROWS[w].name);
+    if (mtp) return w == W_EMBEDDING ? NULL : out;
     if (part > 0) {
         snprintf(out, TENSOR_NAME, "layers.%d.%s", part, WEIGHT_ROWS[w].name);
         return w < LAYER_WEIGHTS ? out : NULL;
@@ -317,13 +367,15 @@ static bool is_named(const WeightSpec *s, const char *name) {
     return named;
 }
 
-// Every tensor is a weight, one of the two maps between vocabularies, or a mask's states.
+// Every tensor is a weight, one of the two maps between vocabularies, or a mask's states; an MTP layer's are
+// among the target's.
 static bool check_used(const WeightSpec *specs, const Shape *s, const Shard *shard, const char *dir,
                        Error *e) {
     for (size_t i = 0; i < shard->header.count; i++) {
         const char *name = shard->header.tensors[i].name;
         bool used = strcmp(name, "d2t") == 0 || strcmp(name, "t2d") == 0 ||
-                    text_ends(name, "rotary_emb.inv_freq") || (s->mask_token && strcmp(name, MASK) == 0);
+                    text_ends(name, "rotary_emb.inv_freq") || (s->mask_token && strcmp(name, MASK) == 0) ||
+                    (s->input == INPUT_MTP && strncmp(name, MTP_LAYER, strcspn(MTP_LAYER, "0")) != 0);
         for (int k = 0; k < s->layers * (int)WEIGHTS && !used; k++) used = is_named(&specs[k], name);
         if (!used)
             return error_input(e,
@@ -383,7 +435,7 @@ bool adapter_read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e
     const StoredTensor *ids = safetensors_find(&shard->header, "d2t");
     const StoredTensor *mask = safetensors_find(&shard->header, "t2d");
     int tokens = shape_tokens(s);
-    if (a->kind.variant == ADAPTER_EAGLE) return true;
+    if (a->kind.variant != ADAPTER_EAGLE3 && a->kind.variant != ADAPTER_DFLASH) return true;
     if (!ids && s->vocab < tokens)
         return error_input(e, "'%s/%s' has no tensor 'd2t', which a draft vocabulary of %d needs", dir,
                            shard->name, s->vocab);
@@ -414,23 +466,30 @@ static bool read_mask_states(Adapter *a, const Shard *shard, const char *dir, Er
     return true;
 }
 
-bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e) {
+// The file that has a tensor; the first if none has.
+static const Shard *shard_with(const Shard *shards, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (has(&shards[i], name)) return &shards[i];
+    return shards;
+}
+
+bool eagle_bind(Adapter *a, const Model *target, const Shard *shards, const char *dir, Error *e) {
     Model *m = &a->models[0];
-    int layers = m->shape.layers;
+    int layers = m->shape.layers, count = a->weights.file_count;
     WeightSpec *specs = mem_new((size_t)layers * WEIGHTS, sizeof *specs);
     bool normed =
-        has(shard, "midlayer.self_attn.q_norm.weight") || has(shard, "layers.0.self_attn.q_norm.weight");
+        has(shards, "midlayer.self_attn.q_norm.weight") || has(shards, "layers.0.self_attn.q_norm.weight");
     a->kind.normed_heads = normed;
     m->shape.qk_norm = normed ? QK_NORM_HEADS : QK_NORM_NONE;
     m->layers = a->weights.layers;
     m->head = target->head;
     m->embedding = target->embedding;
-    name_weights(a, shard, specs);
+    name_weights(a, shards, specs);
     for (int i = 1; i < layers; i++) adapter_weights(a->kind.variant, &m->shape, i, specs + i * WEIGHTS);
     bool ok = true;
     for (int i = 0; ok && i < layers * (int)WEIGHTS; i++)
-        ok = weight_bind(m, &a->weights, &specs[i], shard, dir, e);
-    ok = ok && check_used(specs, &m->shape, shard, dir, e);
+        ok = weight_bind(m, &a->weights, &specs[i], shard_with(shards, count, specs[i].name), dir, e);
+    for (int i = 0; ok && i < count; i++) ok = check_used(specs, &m->shape, &shards[i], dir, e);
     mem_free(specs);
-    return ok && read_mask_states(a, shard, dir, e) && adapter_read_maps(a, shard, dir, e);
+    return ok && read_mask_states(a, shards, dir, e) && adapter_read_maps(a, shards, dir, e);
 }

@@ -10,7 +10,7 @@
 enum { NO_WINDOWS = 1 << 20 };
 
 const char ARCHITECTURES_SUPPORTED[] =
-    "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3, granite, olmo2, "
+    "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3, mimo, granite, olmo2, "
     "olmo3, smollm3, "
     "gemma, gemma2, gemma3_text, glm, glm4, starcoder2, gpt_neox, gpt2, phi, stablelm, cohere, cohere2, "
     "exaone4, seed_oss, arcee, mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, granitemoeshared";
@@ -96,7 +96,8 @@ static bool read_gpt2(const ConfigReader *r, Shape *s) {
     return true;
 }
 
-static bool read_glm(const ConfigReader *r, Shape *s) {
+// `attention_bias` is of q, k and v alone.
+static bool read_without_o_bias(const ConfigReader *r, Shape *s) {
     (void)r;
     s->o_bias = false;
     return true;
@@ -211,6 +212,10 @@ static const Architecture ARCHITECTURES[] = {
                .window = 4096,
                .qk_norm = QK_NORM_HEADS,
                .norm_epsilon = 1e-6f}},
+    {.model_type = "mimo",
+     .full_layers = 28,
+     .read = read_without_o_bias,
+     .shape = {.context = 32768, .window = 4096, .qkv_bias = true, .norm_epsilon = 1e-6f}},
     {.model_type = "granite",
      .full_layers = NO_WINDOWS,
      .read = read_granite,
@@ -262,14 +267,14 @@ static const Architecture ARCHITECTURES[] = {
      .fused = 1u << GROUP_IN,
      .full_layers = NO_WINDOWS,
      .rotated = 0.5,
-     .read = read_glm,
+     .read = read_without_o_bias,
      .shape = {GLM}},
     {.model_type = "glm4",
      .names = {[W_ATTENTION_POST] = "post_self_attn_layernorm", [W_MLP_POST] = "post_mlp_layernorm"},
      .fused = 1u << GROUP_IN,
      .full_layers = NO_WINDOWS,
      .rotated = 0.5,
-     .read = read_glm,
+     .read = read_without_o_bias,
      .shape = {GLM, .norm_place = NORMS_AROUND}},
     {.model_type = "starcoder2",
      .names = {BOTH(W_GATE, "mlp.c_fc"), BOTH(W_DOWN, "mlp.c_proj")},

@@ -286,6 +286,7 @@ static bool read_root(ConfigReader *r, Model *m) {
         s->local_window = 0;
     }
     return read_experts(r, s) && (!r->a->read || r->a->read(r, s)) &&
+           config_int(r, "num_nextn_predict_layers", 0, SHAPE_MAX_LAYERS, &m->mtp_layers) &&
            config_int(r, "bos_token_id", -1, s->vocab - 1, &m->bos) && read_eos(m, r->root, r->place, r->e) &&
            read_stand_in(r, m);
 }

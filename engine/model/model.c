@@ -19,8 +19,7 @@ enum { MAX_JSON = 1 << 20, MAX_INDEX = 4 << 20, MAX_PATH = 4096 };
 
 static const char INDEX[] = "model.safetensors.index.json";
 
-// Whether all bytes of a tensor are in one of the files, or were rearranged.
-static bool is_inside(const ModelWeights *w, const Tensor *t) {
+bool shards_hold(const ModelWeights *w, const Tensor *t) {
     for (size_t i = 0; i < w->rearranged.count; i++)
         if (t->data == w->rearranged.list[i]) return true;
     for (int i = 0; i < w->file_count; i++) {
@@ -35,7 +34,7 @@ static void model_check(const Model *m, const ModelWeights *w) {
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
         const Tensor *t = weight_tensor(m, s.layer, s.expert, s.which);
-        bool inside = is_inside(w, t);
+        bool inside = shards_hold(w, t);
         if (!s.name[0] && s.which == W_HEAD) assert(t->data == m->embedding.data);
         else if (!s.name[0] && s.which != W_MLP_NORM && s.which != W_MLP_NORM_BIAS) assert(!t->data);
         else if (!s.name[0]) assert(!t->data || m->shape.mlp_input == MLP_SHARES_NORM);
@@ -190,23 +189,26 @@ static bool check_index(const json_t *index, const Shard *shards, int count, con
     return true;
 }
 
-static bool load(Model *m, ModelWeights *w, const char *dir, Shard *shards, Error *e) {
+bool shards_open(ModelWeights *w, const char *dir, Shard *shards, Error *e) {
     json_t *index = NULL;
-    weights_take_layers(m, w);
     w->files = mem_new(MODEL_MAX_SHARDS, sizeof *w->files);
     bool ok = list_shards(w, dir, &index, e) && open_shards(w, shards, dir, e) &&
-              check_index(index, shards, w->file_count, dir, e) &&
-              weights_bind(m, w, shards, w->file_count, dir, e);
-    for (int i = 0; i < w->file_count; i++) safetensors_release(&shards[i].header);
+              check_index(index, shards, w->file_count, dir, e);
     json_decref(index);
     return ok;
+}
+
+void shards_close(const ModelWeights *w, Shard *shards) {
+    for (int i = 0; i < w->file_count; i++) safetensors_release(&shards[i].header);
+    mem_free(shards);
 }
 
 static bool open_directory(Model *m, ModelWeights *w, const char *dir, Error *e) {
     if (!open_config(m, dir, e)) return false;
     Shard *shards = mem_new(MODEL_MAX_SHARDS, sizeof *shards);
-    bool ok = load(m, w, dir, shards, e);
-    mem_free(shards);
+    weights_take_layers(m, w);
+    bool ok = shards_open(w, dir, shards, e) && weights_bind(m, w, shards, w->file_count, dir, e);
+    shards_close(w, shards);
     return ok;
 }
 
@@ -454,7 +456,7 @@ void model_describe(const Model *m, const ModelWeights *w, Text *out) {
     text_printf(out, "\nlayers          %d of width %d", s->layers, s->width);
     if (layers_in(&s->sparse, s->layers) < s->layers) text_printf(out, ", MLP %d", s->mlp_width);
     if (m->unused_layers) text_printf(out, "; the files hold %d more, which are left out", m->unused_layers);
-    text_puts(out, "\n");
+    text_puts(out, m->mtp_layers ? ", and an MTP layer (--method mtp)\n" : "\n");
     describe_experts(s, out);
     describe_layer(s, out);
     text_printf(out, "heads           %d of size %d, %d for keys (%d to one)%s\n", s->heads, s->head_dim,

@@ -87,13 +87,13 @@ typedef struct Model {
     Tensor positions;                  // (context, width), if they are learned
     Tensor head;                       // (vocab, width); the embedding if the head is tied
     Tensor fc, fc_bias; // (width, shape_fc_width), (1, width): of a model of tokens and hidden states
-    Tensor token_norm;  // (1, width): of the embedding's rows, on their way to paired attention
+    Tensor token_norm;  // (1, width): of the embedding's rows, on their way to paired attention, or MTP's fc
     Tensor fc_norm;     // (1, shape_fc_width): of the given states, on their way to fc
-    Tensor state_norm, markov_from, markov_to, markov_gate, markov_gate_bias; // of a block's draft: block.h
-    Tensor confidence, confidence_bias;                                       // likewise
+    Tensor state_norm, markov_from, markov_to, markov_gate, markov_gate_bias; // block.h; the first MTP's, too
+    Tensor confidence, confidence_bias;                                       // block.h
     LayerWeights *layers;               // (shape.layers); NULL: only the config is open
     int valued;                         // weights that files have as codes, and memory as values
-    int unused_layers;                  // in the files, after those of config.json
+    int unused_layers, mtp_layers;      // in the files: after those of config.json; a draft (adapter.h)
     int name_form;                      // of the files' tensors (weights.c)
     const struct SynthNumbers *numbers; // the rule by which a device makes weights; NULL: they are there
 } Model;

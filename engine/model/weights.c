@@ -147,9 +147,9 @@ static bool is_of_shape(Weight w, const Shape *s) {
     case W_HEAD_BIAS: return s->head_bias;
     case W_FC: return shape_reads_both(s);
     case W_FC_BIAS: return s->input == INPUT_FUSED && s->fc_bias;
-    case W_TOKEN_NORM: return s->input == INPUT_PAIRED;
+    case W_TOKEN_NORM: return s->input == INPUT_PAIRED || s->input == INPUT_MTP;
     case W_FC_NORM: return s->input == INPUT_PAIRED && s->fc_norm != FC_NORM_NONE;
-    case W_STATE_NORM: return s->input == INPUT_BLOCK;
+    case W_STATE_NORM: return s->input == INPUT_BLOCK || s->input == INPUT_MTP;
     case W_MARKOV_FROM:
     case W_MARKOV_TO: return s->block.markov != MARKOV_NONE;
     case W_MARKOV_GATE:
@@ -638,6 +638,7 @@ bool weights_bind(Model *m, ModelWeights *w, const Shard *shards, int count, con
         layer[W_MLP_NORM] = layer[W_ATTENTION_NORM];
         layer[W_MLP_NORM_BIAS] = layer[W_ATTENTION_NORM_BIAS];
     }
+    if (!binding_has(&b, "model.mtp_layers.0.self_attn.q_proj.weight")) m->mtp_layers = 0;
     const Tensor *q = &m->layers[0].w[W_Q];
     m->dtype = q->dtype;
     m->bits = q->codes.bits;

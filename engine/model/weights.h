@@ -116,6 +116,12 @@ typedef struct Shard {
     const char *name;
 } Shard;
 
+// Maps the files of a directory, which its index names, as w->files (model.c). The caller closes what is open
+// of the shards (MODEL_MAX_SHARDS) after a failure, too.
+bool shards_open(ModelWeights *w, const char *dir, Shard *shards, Error *e);
+void shards_close(const ModelWeights *w, Shard *shards);  // frees them; the files stay mapped
+bool shards_hold(const ModelWeights *w, const Tensor *t); // all of its bytes, or they were rearranged
+
 // The tensor of a head of STORED_EACH_HEAD, whose spec names that of head 0.
 void weight_of_head(const WeightSpec *s, int head, char out[TENSOR_NAME]);
 

@@ -54,7 +54,9 @@ static void last_norm(const Pass *p, int thread, int from, int to) {
                    .parts = n->slopes.mlp_norm};
     size_t first = (size_t)from * (size_t)n->shape.width,
            count = (size_t)(to - from) * (size_t)n->shape.width;
-    if (!p->carried) memset(n->slopes.stream + first, 0, count * sizeof(float));
+    if (p->carried && n->recycles_normed)
+        n->kernels->add(f->normed_slope + first, n->slopes.stream + first, count);
+    if (!p->carried || n->recycles_normed) memset(n->slopes.stream + first, 0, count * sizeof(float));
     if (s.weight == NO_PARAMETER) n->kernels->add(n->slopes.stream + first, f->normed_slope + first, count);
     else norm_backward(p, &s, from, to);
 }

@@ -43,6 +43,7 @@ static void identity_text(const Trainer *t, const char *corpus, Text *out) {
     for (int i = 0; i < read.count; i++) text_printf(out, " %d", read.layers[i]);
     if (k->vocab) text_printf(out, " vocabulary %d", k->vocab);
     if (k->normed_heads) text_puts(out, " normed heads");
+    if (k->recycles_normed) text_puts(out, " recycles normed");
 }
 
 static bool identity_of(const Trainer *t, char out[SHA256_TEXT], Error *e) {

@@ -6,18 +6,20 @@
 //                out = h + mlp(norm h)                        out = h + mlp(norm h)
 //                the target's head on out                     a head of its own on norm out
 //
+//      MTP       x = fc [norm f; norm e], then a plain layer; the target's head on norm out
+//
 // In use only a drafted chain's first row has states of the target: the later ones read the head's own output
-// in their place (f in EAGLE-1, x in EAGLE-3). Training shows it that. Forward n takes row r as the n-th
-// after r of a chain that left the target's states at r: it has position r + n, token r + n + 1 and forward n
-// - 1's output of row r, and attends to the first forward's rows up to r and to its own rows of the forwards
-// after that:
+// in their place: f in EAGLE-1 and, out or norm out, in MTP, x in EAGLE-3. Training shows it that. Forward
+// n takes row r as the n-th after r of a chain that left the target's states at r: it has position r + n,
+// token r + n + 1 and forward n - 1's output of row r, and attends to the first forward's rows up to r and
+// to its own rows of the forwards after that:
 //
 //      forward 0    *  *  *  .  .         the rows that row 2 of forward 2, position 4, sees
 //              1    .  .  *  .  .
 //              2    .  .  *  .  .
 //
 // Gradients go through the outputs of all forwards. EAGLE-1's loss is the distance of out from the target's
-// next state (smooth L1, mean over the width), and a tenth of the cross-entropy; EAGLE-3's is the
+// next state (smooth L1, mean over the width), and a tenth of the cross-entropy; the others' is the
 // cross-entropy alone. A forward weighs FORWARD_DECAY of the one before it (head.c).
 #include "engine/train/linear.h"
 
@@ -25,6 +27,7 @@
 #include <math.h>
 
 static bool is_eagle_1(const Network *n) { return n->shape.input == INPUT_FUSED; }
+static bool is_mtp(const Network *n) { return n->shape.input == INPUT_MTP; }
 
 // The embedding of row r's token. Rows whose chain has left the batch learn nothing, whatever they read.
 static const float *embedding_of(const Pass *p, int r) {
@@ -77,9 +80,36 @@ static void input_3(const Pass *p, const Linear *join, int from, int to) {
     }
 }
 
+static void input_mtp(const Pass *p, const Linear *join, int from, int to) {
+    const Network *n = p->n;
+    const size_t *at = n->parameters.at;
+    const Forward *f = pass_here(p);
+    LayerTrace *t = pass_trace(p);
+    int width = n->shape.width;
+    float epsilon = (float)n->shape.norm_epsilon;
+    pass_copy(n, f->read,
+              !p->forward          ? p->batch->states
+              : n->recycles_normed ? n->out_normed
+                                   : output_before(p),
+              from, to);
+    for (int r = from; r < to; r++) {
+        float *row = pass_row(f->join, r, 2 * width);
+        f->read_inverse[r] = n->kernels->rmsnorm_forward(pass_row(f->read, r, width),
+                                                         n->weights + at[W_STATE_NORM], epsilon, width, row);
+        f->embedding_inverse[r] = n->kernels->rmsnorm_forward(
+            embedding_of(p, r), n->weights + at[W_TOKEN_NORM], epsilon, width, row + width);
+    }
+    linear_forward(join, f->join, n->weights + at[W_FC], t->in, from, to, false);
+    for (int r = from; r < to; r++)
+        t->inverse[r] = n->kernels->rmsnorm_forward(pass_row(t->in, r, width),
+                                                    n->weights + n->parameters.layers->at[W_ATTENTION_NORM],
+                                                    epsilon, width, pass_row(t->normed, r, width));
+}
+
 void eagle_input(const Pass *p, int thread, int from, int to) {
     Linear join = pass_linear(p, thread, MATRIX_JOIN);
     if (is_eagle_1(p->n)) input_1(p, &join, from, to);
+    else if (is_mtp(p->n)) input_mtp(p, &join, from, to);
     else input_3(p, &join, from, to);
 }
 
@@ -119,8 +149,45 @@ static void below_3(const Pass *p, int from, int to) {
     }
 }
 
+// Takes row r's slope through a norm; `below` may be the slope, or `past`.
+static void norm_below(const Pass *p, int r, const float *slope, const float *in, size_t weight,
+                       float inverse, const float *past, float *below, float *parts) {
+    int width = p->n->shape.width;
+    float *part = pass_row(parts, r / NORM_BLOCK, width);
+    if (r % NORM_BLOCK == 0) memset(part, 0, (size_t)width * sizeof *part);
+    p->n->kernels->rmsnorm_backward(slope, in, p->n->weights + weight, inverse, width, past, below, part);
+}
+
+// Leaves the slope of the layer's input in slopes.middle, and that of the state in slopes.stream.
+static void below_mtp(const Pass *p, int thread, int from, int to) {
+    const Network *n = p->n;
+    const size_t *at = n->parameters.at;
+    const Forward *f = pass_here(p);
+    const LayerTrace *t = pass_trace(p);
+    const Slopes *d = &n->slopes;
+    int width = n->shape.width;
+    Linear join = pass_linear(p, thread, MATRIX_JOIN);
+    for (int r = from; r < to; r++) {
+        float *middle = pass_row(d->middle, r, width);
+        norm_below(p, r, pass_row(f->normed_slope, r, width), pass_row(t->in, r, width),
+                   n->parameters.layers->at[W_ATTENTION_NORM], t->inverse[r], middle, middle,
+                   d->attention_norm);
+    }
+    linear_backward_input(&join, d->middle, n->weights + at[W_FC], d->join, from, to);
+    for (int r = from; r < to; r++) {
+        float *state = pass_row(d->join, r, 2 * width), *token = state + width,
+              *below = pass_row(d->stream, r, width);
+        memset(below, 0, (size_t)width * sizeof *below);
+        norm_below(p, r, state, pass_row(f->read, r, width), at[W_STATE_NORM], f->read_inverse[r], below,
+                   below, d->state_norm);
+        norm_below(p, r, token, embedding_of(p, r), at[W_TOKEN_NORM], f->embedding_inverse[r], token, token,
+                   d->token_norm);
+    }
+}
+
 void eagle_below(const Pass *p, int thread, int from, int to) {
     if (is_eagle_1(p->n)) below_1(p, thread, from, to);
+    else if (is_mtp(p->n)) below_mtp(p, thread, from, to);
     else below_3(p, from, to);
 }
 
@@ -135,9 +202,11 @@ void eagle_weights(const Pass *p, int thread, int threads) {
         pass_bias(p, thread, threads, d->middle, width, width, at[W_FC_BIAS]);
         return;
     }
-    if (!p->forward) pass_weight(p, &join, thread, threads, d->stream, p->batch->states, at[W_FC]);
+    if (is_mtp(n)) pass_weight(p, &join, thread, threads, d->middle, pass_here(p)->join, at[W_FC]);
+    else if (!p->forward) pass_weight(p, &join, thread, threads, d->stream, p->batch->states, at[W_FC]);
     if (thread) return;
     pass_add_parts(p, d->token_norm, at[W_TOKEN_NORM]);
+    if (is_mtp(n)) pass_add_parts(p, d->state_norm, at[W_STATE_NORM]);
     pass_add_parts(p, d->attention_norm, n->parameters.layers->at[W_ATTENTION_NORM]);
 }
 

@@ -36,7 +36,8 @@ static bool take_slopes(Network *n) {
            take(n, &d->mlp_norm, blocks, width) &&
            (!s->qk_norm || take(n, &d->head_norms, blocks, 3 * (size_t)s->head_dim)) &&
            (!network_is_eagle(n) || take(n, &d->join, rows, 2 * width)) &&
-           (!shape_reads_both(s) || take(n, &d->token_norm, blocks, width));
+           (!shape_reads_both(s) || take(n, &d->token_norm, blocks, width)) &&
+           (s->input != INPUT_MTP || take(n, &d->state_norm, blocks, width));
 }
 
 static bool take_forward(Network *n, Forward *f) {
@@ -45,8 +46,9 @@ static bool take_forward(Network *n, Forward *f) {
     return take(n, &f->out, rows, width) && take(n, &f->out_inverse, rows, 1) &&
            take(n, &f->normed_slope, rows, (size_t)shape_attention_width(&n->shape, 0)) &&
            take(n, &f->qkv_slope, rows, (size_t)pass_qkv_width(&n->shape)) &&
-           (s->input != INPUT_FUSED || take(n, &f->join, rows, 2 * width)) &&
-           (s->input != INPUT_PAIRED || take(n, &f->embedding_inverse, rows, 1));
+           (s->input == INPUT_PAIRED || !network_is_eagle(n) || take(n, &f->join, rows, 2 * width)) &&
+           (s->input < INPUT_MTP || take(n, &f->embedding_inverse, rows, 1)) &&
+           (s->input != INPUT_MTP || (take(n, &f->read, rows, width) && take(n, &f->read_inverse, rows, 1)));
 }
 
 static bool take_block(Network *n) {
@@ -187,7 +189,8 @@ bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOpti
                    .wanted_width = target->width,
                    .target_embedding = part->target_embedding,
                    .forward_count = forwards > least ? forwards : least,
-                   .learned_forwards = forwards};
+                   .learned_forwards = forwards,
+                   .recycles_normed = part->kind.recycles_normed};
     n->part_count = network_is_block(n) ? n->shape.block.rows : n->forward_count;
     if (target->logit_scale != 0 || target->logit_cap > 0 || target->head_bias ||
         target->embedding_scale != 0 || target->norm_kind != NORM_RMS)

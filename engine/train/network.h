@@ -1,5 +1,4 @@
-// A model in training: weights in f32, the activations that a batch's forward pass keeps for the backward
-// pass, and gradients.
+// A model in training: weights in f32, activations that a forward pass keeps for the backward one, gradients
 //
 // A batch is one strip of rows, one token each, with its documents one after another; start[r] is the row
 // where r's document begins, and a row attends to [start[r], r]. Positions count from the document's start.
@@ -15,8 +14,7 @@
 // each forward after the first reads its own outputs instead of the target's states. A draft of blocks
 // (block.c) reads blocks of masks that see the target's states.
 // A gradient is the same, bit for bit, for any number of threads: threads divide rows or outputs of a
-// product, and sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is
-// allocated after open.
+// product, and sums over rows are NORM_BLOCK rows' at a time, added in order. Open allocates everything.
 #pragma once
 #include "engine/base/memory.h"
 #include "engine/cpu/pool.h"
@@ -91,6 +89,7 @@ typedef struct Network {
     Forward *forwards;             // (forward_count)
     int forward_count;             // of an EAGLE head those of training, and EAGLE_LOOKS at least; else 1
     int learned_forwards;          // those of training
+    bool recycles_normed;          // later forwards read the final norm's output in the one before (MTP)
     Part parts[PARTS_MAX];
     int part_count;
     BlockTrace block;

@@ -12,7 +12,8 @@ static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTE
 // The layers after which the states in a row of exits are; none: there are no exits.
 static Captures exits_of(const TargetChoice *c, bool adapter) {
     AdapterVariant v = c->kind.variant;
-    if (v == ADAPTER_EAGLE3 || v == ADAPTER_DFLASH) return adapter_captures(&c->kind, &c->model->shape);
+    if (v == ADAPTER_EAGLE3 || v == ADAPTER_MTP || v == ADAPTER_DFLASH)
+        return adapter_captures(&c->kind, &c->model->shape);
     if (!adapter || v == ADAPTER_MEDUSA || v == ADAPTER_EAGLE) return (Captures){0};
     return (Captures){1, {c->kind.exit_layer}};
 }

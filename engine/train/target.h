@@ -7,6 +7,7 @@
 //      medusa         the final normed state               head i: the target's at t + 1 + i
 //      eagle          the final normed state               forward n: the target's at t + 1 + n, and state
 //      eagle3         the states after three layers        forward n: the target's at t + 1 + n
+//      mtp            the last layer's state, or its norm  forward n: the target's at t + 1 + n
 //      dflash         the states after several layers      the target's at t
 //      a model        the token at t                       the target's, its teacher's, at t
 //

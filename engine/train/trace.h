@@ -26,15 +26,17 @@ typedef struct Slopes {
     float *join;    // (2 width): of an EAGLE head's inputs
     // of norm weights, (blocks of NORM_BLOCK rows, width), of heads' q's, k's, context's k's, (blocks, 3
     // head_dim)
-    float *attention_norm, *mlp_norm, *token_norm, *head_norms;
+    float *attention_norm, *mlp_norm, *token_norm, *state_norm, *head_norms;
 } Slopes;
 
 // One forward of a pass: what the traces don't have, activations and gradients (rows, ...).
 typedef struct Forward {
     float *out;               // (width) above the last layer
     float *out_inverse;       // of `out`
-    float *join;              // (2 width): EAGLE-1's embedding and state
-    float *embedding_inverse; // of EAGLE-3's embedding
+    float *join;              // (2 width): EAGLE-1's embedding and state; MTP's, normed, the state first
+    float *embedding_inverse; // of EAGLE-3's and MTP's embedding
+    float *read;              // (width): the state that MTP reads
+    float *read_inverse;      // of `read`
     float *normed_slope;      // like a trace's normed; first that of the normed output
     float *qkv_slope;         // (q_width + 2 kv_width)
 } Forward;

@@ -100,7 +100,7 @@ static const Command SYNTH = {.name = "model synth",
 static const Arg ADAPTER_OPTIONS[] = {
     SEED_OPTION,
     {"variant", ARG_WORD, AT(variant),
-     .help = "kangaroo, with-head, one-layer, mlp, medusa, eagle[3], dflash", .value = "NAME",
+     .help = "kangaroo, with-head, one-layer, mlp, medusa, eagle[3], mtp, dflash", .value = "NAME",
      .fallback = "kangaroo", .literal = true},
     {"exit-layer", ARG_INT, AT(exit_layer), 1, 1000, "2", .help = "it reads what L layers of the model give",
      .value = "L"},

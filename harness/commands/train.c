@@ -248,10 +248,10 @@ static bool run(void *options, CommandLine *line, Error *e) {
     interrupt_catch();
     if (line->words.count < 2 && o->run.answers.datasets.count)
         return error_input(e, "train: --dataset is for what learns from a model's answers: 'outpace train "
-                              "adapter|heads|eagle|eagle3|dflash|dspark MODEL --dataset NAME'");
+                              "adapter|heads|eagle|eagle3|mtp|dflash|dspark MODEL --dataset NAME'");
     if (line->words.count == 0 && o->run.preset) return train_model(o, NULL, &line->code, e);
     if (line->words.count == 1) return train_model(o, line->words.items[0], &line->code, e);
-    int what = line->words.count == 2 ? text_among(line->words.items[0], ON_TOP_NAMES, ON_TOP_KINDS) : -1;
+    int what = line->words.count == 2 ? text_among(line->words.items[0], TOP_NAMES, TOP_KINDS) : -1;
     if (what >= 0) return train_adapter((OnTop)what, line->words.items[1], &o->run, &line->code, e);
     return command_misused(line->command, e);
 }
@@ -260,7 +260,7 @@ EMBED(train_lesson, "harness/commands/lessons/train.txt")
 
 const Command command_train = {
     .name = "train",
-    .usage = "FILE.yaml | --preset NAME | adapter|heads|eagle|eagle3|dflash|dspark MODEL [OPTIONS]",
+    .usage = "FILE.yaml | --preset NAME | adapter|heads|eagle|eagle3|mtp|dflash|dspark MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
     .arguments = {0, 2},
     .kept = "the last checkpoint, if one was written, is kept: the same command goes on from it",

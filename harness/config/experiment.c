@@ -49,6 +49,7 @@ static const Arg MODEL_FIELDS[] = {
     ADAPTER("heads", ADAPTER_FOR_MEDUSA, "Medusa's heads: a directory"),
     ADAPTER("eagle", ADAPTER_FOR_EAGLE, "the draft network of EAGLE-1 and 2: a directory"),
     ADAPTER("eagle3", ADAPTER_FOR_EAGLE3, "that of EAGLE-3"),
+    ADAPTER("mtp", ADAPTER_FOR_MTP, "an MTP layer: a directory; by default the target's own, if it has one"),
     ADAPTER("dflash", ADAPTER_FOR_DFLASH, "the draft of DFlash or DSpark"),
     TEXT(ModelSpec, template,
          "chat template, for datasets that take the model's; by default that of the model's files"),

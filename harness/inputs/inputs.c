@@ -45,7 +45,7 @@ static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
 
 // Weights are mapped and never read: opening checks names, shapes and types.
 static bool open_model(InputModel *m, bool weights, Error *e) {
-    const ModelFiles *f = &m->files;
+    ModelFiles *f = &m->files;
     if (f->unmade) m->model = f->model;
     else if (!(weights ? model_open(&m->model, &m->weights, f->target, e)
                        : model_open_config(&m->model, f->target, e)))
@@ -60,6 +60,8 @@ static bool open_model(InputModel *m, bool weights, Error *e) {
     else if (f->draft)
         ok = weights ? model_open(&m->draft, &m->draft_weights, f->draft, e)
                      : model_open_config(&m->draft, f->draft, e);
+    char **mtp = &f->adapters[ADAPTER_FOR_MTP];
+    if (!*mtp && m->model.mtp_layers) *mtp = mem_text(f->target, strlen(f->target));
     for (int i = 0; ok && i < ADAPTER_ROLES; i++) {
         if (!f->adapters[i]) continue;
         if (f->unmade) adapter_describe(&m->adapters[i], &f->kinds[i], &m->model);

@@ -80,10 +80,12 @@ static bool open_others(Models *m, const ModelChoice *c, Error *e) {
     if (c->draft) warn(&m->draft, &m->draft_memory, c->draft);
     m->has_draft = c->draft != NULL;
     if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
-    for (int i = 0; i < ADAPTER_ROLES; i++)
-        if (c->adapters[i] && !engine_open_adapter(&m->adapters[i], &m->target, c->adapters[i], &options,
-                                                   &m->adapter_memory[i], e))
-            return error_within(e, "--%s '%s'", adapter_role_name(i), c->adapters[i]);
+    for (int i = 0; i < ADAPTER_ROLES; i++) {
+        bool own = i == ADAPTER_FOR_MTP && m->target.model.mtp_layers;
+        const char *dir = c->adapters[i] || !own ? c->adapters[i] : c->target;
+        if (dir && !engine_open_adapter(&m->adapters[i], &m->target, dir, &options, &m->adapter_memory[i], e))
+            return error_within(e, "--%s '%s'", adapter_role_name(i), dir);
+    }
     return true;
 }
 
@@ -197,7 +199,8 @@ MethodEnv models_env_of(Models *m, int sequence, const Sampling *sampling, uint6
                                        a->adapter.kind.exit_layer,
                                        &a->adapter.captures,
                                        a->adapter.draft_ids,
-                                       a->adapter.mask_states};
+                                       a->adapter.mask_states,
+                                       a->adapter.kind.recycles_normed};
     }
     return env;
 }

@@ -54,6 +54,7 @@ char *inflated_open(const char *cache, const InflateOptions *o, Error *e); // ma
         ADAPTER_OPTION("heads", ADAPTER_FOR_MEDUSA, at, "Medusa's heads"),                             \
         ADAPTER_OPTION("eagle", ADAPTER_FOR_EAGLE, at, "the draft network of EAGLE-1 and 2"),          \
         ADAPTER_OPTION("eagle3", ADAPTER_FOR_EAGLE3, at, "the draft network of EAGLE-3"),              \
+        ADAPTER_OPTION("mtp", ADAPTER_FOR_MTP, at, "an MTP layer; by default the model's own"),        \
         ADAPTER_OPTION("dflash", ADAPTER_FOR_DFLASH, at, "the draft of DFlash or DSpark")
 
 // The row of --cache in a command's options.

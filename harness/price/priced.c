@@ -94,11 +94,12 @@ static bool read_adapter(Store *store, int64_t point, Reading *g, Error *e) {
     m->mlp_width = 0;
     Rows *r = rows_named(store, priced_sql, "adapter", point, e);
     while (rows_next(r)) {
-        bool block = strcmp(rows_text(r, 0), "dflash") == 0;
-        if (!block && strncmp(rows_text(r, 0), "eagle", 5) != 0) continue;
+        const char *kind = rows_text(r, 0);
+        bool block = strcmp(kind, "dflash") == 0;
+        if (!block && strncmp(kind, "eagle", 5) != 0 && strcmp(kind, "mtp") != 0) continue;
         m->mlp_width = g->pricing->target.mlp_width;
         m->vocab = (int)(rows_real(r, 1) * m->vocab);
-        if (strcmp(rows_text(r, 0), "eagle3") == 0) {
+        if (strcmp(kind, "eagle3") == 0) {
             m->attention_width = 2 * m->width;
             m->head_bytes = 0; // its own, not the target's
         } else if (!block) m->fc_width = 2 * m->width;

@@ -315,7 +315,7 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
 
 enum { MOST_ROWS = TREE_MAX_NODES };
 
-const char *const ON_TOP_NAMES[ON_TOP_KINDS] = {"adapter", "heads", "eagle", "eagle3", "dflash", "dspark"};
+const char *const TOP_NAMES[TOP_KINDS] = {"adapter", "heads", "eagle", "eagle3", "mtp", "dflash", "dspark"};
 
 int train_find_piece(const Tokenizer *t, const char *text) {
     int id = -1;
@@ -389,8 +389,8 @@ static int choose_vocab(int asked, int vocab) {
 
 // Keys of the file that this kind has no use for.
 static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
-    enum { THIRD = 1 << ON_TOP_EAGLE3, EAGLES = THIRD | 1 << ON_TOP_EAGLE };
-    enum { SPARK = 1 << ON_TOP_DSPARK, BLOCKS = SPARK | 1 << ON_TOP_DFLASH };
+    enum { THIRD = 1 << TOP_EAGLE3, MTP = 1 << TOP_MTP, EAGLES = THIRD | MTP | 1 << TOP_EAGLE };
+    enum { SPARK = 1 << TOP_DSPARK, BLOCKS = SPARK | 1 << TOP_DFLASH };
     const struct {
         const char *key;
         bool given;
@@ -399,6 +399,8 @@ static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
                 {"layers", f->layers.count, THIRD | BLOCKS},
                 {"draft_vocab", f->draft_vocab > 0, THIRD},
                 {"normed_heads", f->normed_heads, THIRD},
+                {"state", f->state, MTP},
+                {"recycle", f->recycle, MTP},
                 {"draft_layers", f->draft_layers, BLOCKS},
                 {"block", f->block, BLOCKS},
                 {"mask", f->mask, BLOCKS},
@@ -406,9 +408,9 @@ static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         if (!ROWS[i].given || ROWS[i].kinds & 1 << what) continue;
         Text whose = {0};
-        for (int k = 0; k < ON_TOP_KINDS; k++)
-            if (ROWS[i].kinds & 1 << k) text_printf(&whose, " %s", ON_TOP_NAMES[k]);
-        error_input(e, "train: '%s' is not for %s, only for:%s", ROWS[i].key, ON_TOP_NAMES[what],
+        for (int k = 0; k < TOP_KINDS; k++)
+            if (ROWS[i].kinds & 1 << k) text_printf(&whose, " %s", TOP_NAMES[k]);
+        error_input(e, "train: '%s' is not for %s, only for:%s", ROWS[i].key, TOP_NAMES[what],
                     text_get(&whose));
         text_release(&whose);
         return false;
@@ -416,18 +418,19 @@ static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
     return true;
 }
 
-// EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them;
-// DFlash's and DSpark's defaults are DeepSpec's.
+// EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them, an
+// MTP layer in three, as FastMTP's; DFlash's and DSpark's defaults are DeepSpec's.
 static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainOptions *o,
                         const Model *m, Error *e) {
-    static const AdapterVariant VARIANTS[ON_TOP_KINDS] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE,
-                                                          ADAPTER_EAGLE3,   ADAPTER_DFLASH, ADAPTER_DFLASH};
+    static const AdapterVariant VARIANTS[TOP_KINDS] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE,
+                                                       ADAPTER_EAGLE3,   ADAPTER_MTP,    ADAPTER_DFLASH,
+                                                       ADAPTER_DFLASH};
+    static const int FORWARDS[TOP_KINDS] = {[TOP_EAGLE] = 1, [TOP_EAGLE3] = 7, [TOP_MTP] = 3};
     AdapterKind *k = &c->kind;
-    *k = (AdapterKind){.variant = VARIANTS[what],
-                       .exit_layer = m->shape.layers,
-                       .heads = what == ON_TOP_HEADS ? o->heads : 1};
+    *k = (AdapterKind){
+        .variant = VARIANTS[what], .exit_layer = m->shape.layers, .heads = what == TOP_HEADS ? o->heads : 1};
     if (!check_keys(what, f, e)) return false;
-    if (what == ON_TOP_ADAPTER) {
+    if (what == TOP_ADAPTER) {
         k->exit_layer = o->exit_layer;
         if (!adapter_variant_find(o->variant, &k->variant, e)) return false;
         if (k->variant > ADAPTER_MEDUSA)
@@ -435,8 +438,10 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
         if (k->variant == ADAPTER_MEDUSA)
             return error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'");
     }
-    if (adapter_is_eagle(k->variant)) c->forwards = f->forwards ? f->forwards : what == ON_TOP_EAGLE3 ? 7 : 1;
-    if (what == ON_TOP_EAGLE3) k->vocab = choose_vocab(f->draft_vocab, m->shape.real_vocab);
+    c->forwards = f->forwards ? f->forwards : FORWARDS[what];
+    k->recycles_normed = f->recycle;
+    if (what == TOP_MTP && !f->state) k->captures = (Captures){1, {m->shape.layers}};
+    if (what == TOP_EAGLE3) k->vocab = choose_vocab(f->draft_vocab, m->shape.real_vocab);
     k->normed_heads = f->normed_heads;
     if (k->variant == ADAPTER_DFLASH) {
         k->normed_heads = true;
@@ -444,7 +449,7 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
         k->mask = m->shape.vocab - 1;
         k->block = (BlockDraft){.rows = f->block ? f->block : 7, .from_root = true};
     }
-    if (what == ON_TOP_DSPARK) {
+    if (what == TOP_DSPARK) {
         k->block.markov = MARKOV_VANILLA;
         k->block.rank = f->markov_rank ? f->markov_rank : 256;
         k->block.confidence = CONFIDENCE_TOKEN;
@@ -492,10 +497,10 @@ static bool write_adapter(AdapterRun *a, OnTop what, Error *e) {
     ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
     if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
     fprintf(r->tell, "wrote the %s to %s\n",
-            what == ON_TOP_ADAPTER  ? "adapter"
-            : what == ON_TOP_HEADS  ? "heads"
-            : what >= ON_TOP_DFLASH ? "draft"
-                                    : "head",
+            what == TOP_ADAPTER  ? "adapter"
+            : what == TOP_HEADS  ? "heads"
+            : what >= TOP_DFLASH ? "draft"
+                                 : "head",
             SHOWN(r->file.out));
     return true;
 }

@@ -29,10 +29,11 @@ typedef struct TrainFile {
     Words files;                   // paths and patterns, including those of `domains`
     DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
-    Words layers;      // whose states eagle3, dflash read; empty: as adapter_captures chooses
-    int forwards;      // of EAGLE's heads; 0: their default
-    int draft_vocab;   // eagle3's tokens; 0: all; -1: a quarter
-    bool normed_heads; // eagle3's
+    Words layers;       // whose states eagle3, dflash read; empty: as adapter_captures chooses
+    int forwards;       // of EAGLE's heads; 0: their default
+    int draft_vocab;    // eagle3's tokens; 0: all; -1: a quarter
+    bool normed_heads;  // eagle3's
+    int state, recycle; // mtp's: 0 raw, 1 normed
     int draft_layers, block, markov_rank; // of dflash and dspark; 0: their default
     int head_size;                        // 0: width / heads
     int parallel;     // tokens that a draft guesses in one forward (PARD); 1: it isn't trained for that
@@ -140,15 +141,16 @@ void frozen_close(FrozenModel *f); // accepts an empty one
 
 // What is trained on top of a model, by the word after `outpace train`.
 typedef enum {
-    ON_TOP_ADAPTER,
-    ON_TOP_HEADS,
-    ON_TOP_EAGLE,
-    ON_TOP_EAGLE3,
-    ON_TOP_DFLASH,
-    ON_TOP_DSPARK,
-    ON_TOP_KINDS
+    TOP_ADAPTER,
+    TOP_HEADS,
+    TOP_EAGLE,
+    TOP_EAGLE3,
+    TOP_MTP,
+    TOP_DFLASH,
+    TOP_DSPARK,
+    TOP_KINDS
 } OnTop;
-extern const char *const ON_TOP_NAMES[ON_TOP_KINDS];
+extern const char *const TOP_NAMES[TOP_KINDS];
 
 int train_find_piece(const Tokenizer *t, const char *text); // -1: the tokenizer has no such piece
 bool train_adapter(OnTop what, const char *model, const TrainOptions *o, int *code, Error *e);

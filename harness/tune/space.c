@@ -28,6 +28,7 @@ static const TuneMethod METHODS[] = {
     {"medusa", {{"nodes", "[3, 5, 8, 12, 16, 24, 32, 48, 63]"}, {"depth", "1..5"}, {"top", "[1, 3, 5, 10]"}}},
     {"eagle", EAGLE_AXES},
     {"eagle3", EAGLE_AXES},
+    {"mtp", {{"gamma", "[1..6, 8]"}, {"top", "[1, 2, 4]"}, {"total", "[4, 8, 16, 32]"}}},
     {"dflash", {{"gamma", "[1..8, 10, 12, 15]"}}},
     {"jacobi", {{"m", "[1..8, 10, 12, 16, 20]"}}},
     {"prompt-lookup",
@@ -57,6 +58,7 @@ static const TuneMethod CALIBRATIONS[] = {
     {"medusa", {{"tree", "auto"}, {"nodes", "127"}, {"top", "10"}, {"depth", "16"}}},
     {"eagle", {WIDE_TREE}},
     {"eagle3", {WIDE_TREE}},
+    {"mtp", {WIDE_TREE}},
 };
 
 static const TuneMethod *find_calibration(const char *name, Error *e) {

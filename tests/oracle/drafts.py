@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the authors' own programs guess, step by step, with random models of our own. Run by hand, from the repository's root, with
+"""What the authors' own programs guess, step by step, with random models of our own; of MTP, for which there is none, a network
+of transformers' parts, without a cache. Run by hand, from the repository's root, with
 the authors' repositories cloned into REPOS (nothing of theirs is kept here):
 
     REPOS/DeepSpec   github.com/deepseek-ai/DeepSpec at afdfa7c    torch 2.6.0, transformers 5.10.2
@@ -169,6 +170,75 @@ def pard():
     write("pard", rows)
 
 
+# --- MTP in MiMo's form: every row again in each step, as it follows from the text
+
+def mtp():
+    from safetensors.torch import save_file
+    from transformers.models.qwen2.modeling_qwen2 import Qwen2DecoderLayer, Qwen2RMSNorm
+    torch.manual_seed(5)
+    shutil.rmtree(f"{OUT}/mtp", ignore_errors=True)
+    config = transformers.Qwen2Config(**SHAPE, num_hidden_layers=3, tie_word_embeddings=False, rope_theta=6.4e5)
+    config._attn_implementation = "eager"
+    target = round_weights(transformers.Qwen2ForCausalLM(config), 1.5)
+    parts = torch.nn.ModuleDict({f"{n}_layernorm": Qwen2RMSNorm(24, 1e-6) for n in ("token", "hidden", "final")})
+    parts["input_proj"], layer = torch.nn.Linear(48, 24, bias=False), Qwen2DecoderLayer(config, 0)
+    round_weights(parts, 1.5), round_weights(layer, 1.5)
+    for state in ("raw", "normed"):
+        for recycle in ("raw", "normed"):
+            write_mtp(target, parts, layer, state, recycle)
+    tensors = {**target.state_dict(), **{f"model.mtp_layers.0.{n}": w for m in (parts, layer) for n, w in m.state_dict().items()}}
+    names, folder, where = list(tensors), f"{OUT}/mtp/target", {}
+    os.makedirs(folder)
+    for i, some in enumerate((names[:-5], names[-5:])):  # the layer is in both files
+        where |= {n: f"model-{i + 1}.safetensors" for n in some}
+        save_file({n: tensors[n].bfloat16().contiguous() for n in some}, f"{folder}/model-{i + 1}.safetensors", {"format": "pt"})
+    with open(f"{folder}/model.safetensors.index.json", "w") as f:
+        json.dump(dict(weight_map=where), f)
+    with open(f"{folder}/config.json", "w") as f:
+        json.dump(dict(SHAPE, architectures=["MiMoForCausalLM"], model_type="mimo", attention_bias=True, num_hidden_layers=3,
+                       num_nextn_predict_layers=1, rope_theta=6.4e5, tie_word_embeddings=False), f)
+
+
+def write_mtp(target, parts, layer, state, recycle, gamma=4):
+    model, rows = target.model, []
+
+    def run(ids):
+        kept = []
+        hook = model.norm.register_forward_hook(lambda _, inputs, output: kept.extend((inputs[0][0], output[0])))
+        logits = target(input_ids=torch.tensor([ids])).logits[0, -1]
+        hook.remove()
+        return logits.argmax().item(), kept[state == "normed"]
+
+    def guess(h, ids):
+        z = parts["input_proj"](torch.cat([parts["hidden_layernorm"](h), parts["token_layernorm"](model.embed_tokens(ids))], 1))
+        n = len(z)
+        turns = model.rotary_emb(z[None], torch.arange(n)[None])
+        mask = torch.full((n, n), -torch.inf).triu(1)[None, None]
+        z = layer(z[None], attention_mask=mask, position_embeddings=turns)
+        z = (z[0] if isinstance(z, tuple) else z)[0, -1]
+        normed = parts["final_layernorm"](z)
+        return target.lm_head(normed).argmax().item(), normed if recycle == "normed" else z
+
+    for prompt in prompts():
+        greedy, steps = [], []
+        while len(greedy) < TOKENS:
+            ids = prompt + greedy
+            next_id, h = run(ids)
+            h, fed = h[:-1], ids[1:]
+            for _ in range(gamma):
+                token, out = guess(h, torch.tensor(fed))
+                h, fed = torch.cat([h, out[None]]), fed + [token]
+            steps.append(fed[len(ids) - 1:])
+            greedy.append(next_id)
+            for token in steps[-1]:
+                if token != greedy[-1]:
+                    break
+                greedy.append(run(prompt + greedy)[0])
+        rows.append(dict(prompt=prompt, greedy=greedy[:TOKENS], steps=steps))
+    os.makedirs(f"{OUT}/mtp/{state}-{recycle}")
+    write(f"mtp/{state}-{recycle}", rows)
+
+
 def cache(model):
     return transformers.StaticCache(config=model.config, max_batch_size=1, max_cache_len=128, device=model.device,
                                     dtype=torch.float32)
@@ -178,4 +248,4 @@ transformers.logging.set_verbosity_error()
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 for part in sys.argv[2:]:
-    dict(deepspec=deepspec, pard=pard, dspark=dspark, dflash=lambda: dspark("dflash", 0))[part]()
+    dict(deepspec=deepspec, pard=pard, mtp=mtp, dspark=dspark, dflash=lambda: dspark("dflash", 0))[part]()

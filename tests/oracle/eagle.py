@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Golden values for EAGLE's drafts, from networks written here with PyTorch. Run by hand, from the repository's root:
+"""Golden values for EAGLE's drafts and MTP layers, from networks written here with PyTorch. Run by hand, from the repository's root:
 
     python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install torch numpy
     /tmp/oracle/bin/python tests/oracle/eagle.py [NAME...]
@@ -31,7 +31,7 @@ EAGLE3 = dict(architectures=["LlamaForCausalLMEagle3"], eagle_aux_hidden_state_l
 DTYPES = {"F32": (torch.float32, 4), "BF16": (torch.bfloat16, 2), "F16": (torch.float16, 2), "I64": (torch.int64, 8),
           "BOOL": (torch.bool, 1)}
 
-# name: (version, changes to SHAPE, root keys, weights, names of the layer, own embedding, t2d)
+# name: (version (of EAGLE, or mtp), changes to SHAPE, root keys, weights, names of the layer, own embedding, t2d)
 CASES = {
     "eagle": (1, {}, {}, "BF16", "layers.0", True, False),
     "eagle-no-bias": (1, dict(num_key_value_heads=4, rope_theta=1e6, bias=False), {}, "F32", "layers.0", False, False),
@@ -55,6 +55,9 @@ CASES = {
                                                                mask_token_id=7, norm_before_residual=True,
                                                                eagle_aux_hidden_state_layer_ids=[1, 1, 1]),
                "BF16", "layers.0", True, True),
+    "mtp": ("mtp", dict(model_type="mimo", num_hidden_layers=2, head_dim=10, rope_theta=6.4e5, attention_bias=True,
+                        tie_word_embeddings=False, num_nextn_predict_layers=1), dict(architectures=["MiMoForCausalLM"]),
+            "BF16", "model.mtp_layers.0", False, False),
 }
 MASKS = 3  # given rows at the end that are masks, where there are any
 
@@ -104,7 +107,7 @@ class Draft:
         self.embedding = weights.get("embed_tokens.weight", target["model.embed_tokens.weight"])
         self.head = weights.get("lm_head.weight", target["lm_head.weight"])
         self.size = shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
-        self.count, self.at = shape["num_hidden_layers"], 0  # the layer that runs
+        self.count, self.at = 1 if version == "mtp" else shape["num_hidden_layers"], 0  # the layer that runs
         self.keys, self.values, self.outputs = [[] for _ in range(self.count)], [[] for _ in range(self.count)], []
 
     def weight(self, name, kind="weight"):
@@ -144,6 +147,10 @@ class Draft:
         if self.version == 1:
             x = self.w["fc.weight"] @ torch.cat([e, state]) + self.w.get("fc.bias", 0)
             x = x + self.attend(x, position, seen)
+        elif self.version == "mtp":
+            x = self.weight("input_proj") @ torch.cat([norm(state, self.weight("hidden_layernorm"), epsilon),
+                                                       norm(e, self.weight("token_layernorm"), epsilon)])
+            x = x + self.attend(norm(x, self.weight("input_layernorm"), epsilon), position, seen)
         else:
             if given and self.root.get("norm_before_fc"):
                 state = norm(state, self.w["input_norm.weight"], epsilon)
@@ -159,7 +166,8 @@ class Draft:
             x = x + self.attend(norm(x, self.weight("input_layernorm"), epsilon), position, seen)
             x = x + self.mlp(norm(x, self.weight("post_attention_layernorm"), epsilon))
         self.at = 0
-        out = x if self.version == 1 else norm(x, self.w["norm.weight"], epsilon)
+        last = self.weight("final_layernorm") if self.version == "mtp" else self.w.get("norm.weight")
+        out = x if self.version == 1 else norm(x, last, epsilon)
         self.outputs.append(out if self.root.get("norm_output") else x)
         return self.head @ out
 
@@ -169,20 +177,23 @@ class Draft:
 def random_weights(version, s, states, layer, embedding, dtype):
     d, m, size = s["hidden_size"], s["intermediate_size"], s.get("head_dim", s["hidden_size"] // s["num_attention_heads"])
     q, k, vocab = s["num_attention_heads"] * size, s["num_key_value_heads"] * size, s["vocab_size"]
-    inner = d if version == 1 else 2 * d
+    inner = 2 * d if version == 3 else d
     shapes = {"fc.weight": (d, 2 * d if version == 1 else states * d)}
+    if version == "mtp":
+        shapes = {f"{layer}.input_proj.weight": (d, 2 * d)}
+        shapes |= {f"{layer}.{n}_layernorm.weight": (d,) for n in ("token", "hidden", "input", "final")}
     if version == 1 and s.get("bias", True):
         shapes["fc.bias"] = (d,)
     for name, shape in {"self_attn.q_proj": (q, inner), "self_attn.k_proj": (k, inner), "self_attn.v_proj": (k, inner),
                         "self_attn.o_proj": (d, q), "mlp.gate_proj": (m, d), "mlp.up_proj": (m, d), "mlp.down_proj": (d, m),
                         "post_attention_layernorm": (d,)}.items():
         shapes[f"{layer}.{name}.weight"] = shape
-        if s.get("qkv_bias") and name[-6:] in ("q_proj", "k_proj", "v_proj"):
+        if (s.get("qkv_bias") or s.get("attention_bias")) and name[-6:] in ("q_proj", "k_proj", "v_proj"):
             shapes[f"{layer}.{name}.bias"] = (shape[0],)
     if version == 3:
         shapes |= {f"{layer}.hidden_norm.weight": (d,), f"{layer}.input_layernorm.weight": (d,), "norm.weight": (d,),
                    "lm_head.weight": (s["draft_vocab"], d)}
-    for i in range(1, s["num_hidden_layers"]):
+    for i in range(1, s["num_hidden_layers"] if version == 3 else 1):
         shapes |= {f"layers.{i}.{n[len(layer) + 1:]}": (x[0], d) if n[-13:-7] in ("q_proj", "k_proj", "v_proj") else x
                    for n, x in list(shapes.items()) if n.startswith(layer) and "hidden_norm" not in n}
     if s.get("mask_token_id"):

@@ -38,8 +38,10 @@ void batch_world_open(BatchWorld *w, Random *r) {
     random_model_init(&w->model, &shape, dtype, false, r);
     random_model_calm(&w->model, 1);
     random_draft_init(&w->eagle_model, &w->model.model, INPUT_PAIRED, 2, r);
+    random_draft_init(&w->mtp_model, &w->model.model, INPUT_MTP, 1, r);
     random_draft_init(&w->block_model, &w->model.model, INPUT_BLOCK, 2, r);
     w->captures = (Captures){2, {1, shape.layers - 1}};
+    w->last = (Captures){1, {shape.layers}};
     memset(w->sequences, 0, sizeof w->sequences);
     for (int i = 0; i < w->lanes; i++) {
         BatchSequence *s = &w->sequences[i], *first = &w->sequences[0];
@@ -47,6 +49,7 @@ void batch_world_open(BatchWorld *w, Random *r) {
         open_one(w, &s->draft, &w->model.model, COMPUTE_F32, threads, &first->draft);
         s->draft.shape.mask_token = 1; // for `parallel`
         open_one(w, &s->eagle, &w->eagle_model.model, compute, threads, &first->eagle);
+        open_one(w, &s->mtp, &w->mtp_model.model, compute, threads, &first->mtp);
         open_one(w, &s->block, &w->block_model.model, compute, threads, &first->block);
     }
 }
@@ -54,11 +57,13 @@ void batch_world_open(BatchWorld *w, Random *r) {
 void batch_world_close(BatchWorld *w) {
     for (int i = w->lanes; i-- > 0;) {
         session_release(&w->sequences[i].block);
+        session_release(&w->sequences[i].mtp);
         session_release(&w->sequences[i].eagle);
         session_release(&w->sequences[i].draft);
         session_release(&w->sequences[i].target);
     }
     random_model_release(&w->block_model);
+    random_model_release(&w->mtp_model);
     random_model_release(&w->eagle_model);
     random_model_release(&w->model);
 }
@@ -82,6 +87,7 @@ static bool open_method(BatchWorld *w, int lane, Error *e) {
     MethodEnv env = {.target = &s->target,
                      .draft = &s->draft,
                      .adapters = {{&s->eagle, 1, s->target.shape.layers, &w->captures, NULL},
+                                  {&s->mtp, 1, s->target.shape.layers, &w->last, NULL},
                                   {&s->block, 1, s->target.shape.layers, &w->captures, NULL}},
                      .sampling = w->sampling};
     return method_open(&s->method, w->method, &env, e);
@@ -109,6 +115,7 @@ static bool work(void *state, Lane *lane, Error *e) {
     lane_take(lane, &s->draft, 1);
     lane_take(lane, &s->eagle, 2);
     lane_take(lane, &s->block, 3);
+    lane_take(lane, &s->mtp, 4);
     while (ok && w->next < w->prompts) {
         int i = w->next++;
         ok = make(w, number, i, lane_clock(lane), &w->got[i], e);
@@ -124,6 +131,7 @@ static bool work(void *state, Lane *lane, Error *e) {
     lane_drop(&s->draft);
     lane_drop(&s->eagle);
     lane_drop(&s->block);
+    lane_drop(&s->mtp);
     return ok;
 }
 

@@ -9,7 +9,7 @@
 enum { BATCH_CONTEXT = 90, BATCH_NODES = 70, BATCH_LANES = 5, BATCH_PROMPTS = 9 };
 
 typedef struct {
-    Session target, draft, eagle, block;
+    Session target, draft, eagle, mtp, block;
     Method method;
 } BatchSequence;
 
@@ -18,8 +18,8 @@ typedef struct BatchWorld {
     int lanes, prompts;           // at most BATCH_LANES, BATCH_PROMPTS
     int most_prompt, most_tokens; // of a prompt, of an output
     bool fills;                   // some prompts fill the context
-    RandomModel model, eagle_model, block_model;
-    Captures captures;
+    RandomModel model, eagle_model, mtp_model, block_model;
+    Captures captures, last; // MTP's
     BatchSequence sequences[BATCH_LANES];
     const char *method;
     Sampling sampling;

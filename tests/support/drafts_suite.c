@@ -121,7 +121,13 @@ static void plain_row(Plain *p, int row, int token, const double *h, bool given,
     int d = s->width;
     double in[MOST], x[MOST], delta[MOST], states[MOST];
     for (int i = 0; i < d; i++) in[i] = at(&m->embedding, token, i);
-    if (s->input == INPUT_FUSED) {
+    if (s->input == INPUT_MTP) {
+        normalise(&m->token_norm, s->norm_epsilon, in, in + d);
+        normalise(&m->state_norm, s->norm_epsilon, h, in);
+        multiply(&m->fc, in, x);
+        normalise(&m->layers->w[W_ATTENTION_NORM], s->norm_epsilon, x, in);
+        attention(p, 0, row, in, delta);
+    } else if (s->input == INPUT_FUSED) {
         memcpy(in + d, h, (size_t)d * sizeof *h);
         multiply(&m->fc, in, x), add(&m->fc_bias, x);
         attention(p, 0, row, x, delta);
@@ -143,7 +149,7 @@ static void plain_row(Plain *p, int row, int token, const double *h, bool given,
         for (int i = 0; i < d; i++) out[i] += delta[i];
         mlp(p, layer, out);
     }
-    if (s->normed_output && s->input == INPUT_PAIRED) normalise(&m->final_norm, s->norm_epsilon, out, out);
+    if (s->normed_output) normalise(&m->final_norm, s->norm_epsilon, out, out);
 }
 
 static void plain_logits(const Plain *p, const double *out, double *logits) {
@@ -156,6 +162,10 @@ static void plain_logits(const Plain *p, const double *out, double *logits) {
 
 // --- random drafts
 
+static InputKind input_of(int round) {
+    return (const InputKind[]){INPUT_PAIRED, INPUT_FUSED, INPUT_MTP}[round % 3];
+}
+
 static Shape draft_shape(InputKind input, Random *r) {
     Shape s = random_plain_shape(r);
     s.input = input;
@@ -166,7 +176,8 @@ static Shape draft_shape(InputKind input, Random *r) {
     s.fc_bias = test_between(r, 0, 1);
     s.normed_residual = test_between(r, 0, 1);
     s.fc_norm = input == INPUT_PAIRED ? (FcNorm)test_between(r, FC_NORM_NONE, FC_NORM_EACH) : FC_NORM_NONE;
-    s.normed_output = input == INPUT_PAIRED && test_between(r, 0, 1);
+    s.normed_output = input != INPUT_FUSED && test_between(r, 0, 1);
+    if (input == INPUT_MTP) s.qkv_bias = test_between(r, 0, 1);
     return s;
 }
 
@@ -274,7 +285,7 @@ void drafts_near_formulas(const ExactBackend *b, int rounds) {
         Session s;
         Case c;
         int node[TREE];
-        Shape shape = draft_shape(round % 2 ? INPUT_FUSED : INPUT_PAIRED, &r);
+        Shape shape = draft_shape(input_of(round), &r);
         random_model_init(&m, &shape, DTYPE_F32, false, &r);
         make_case(&c, &shape, &r);
         open_session(&s, b, &m, COMPUTE_F32, 1);
@@ -325,7 +336,7 @@ static void check_exact(const ExactBackend *b, InputKind input, Compute compute,
 void drafts_exact(const ExactBackend *b, int rounds) {
     Random r = test_random(1102);
     for (int round = 0; round < rounds; round++)
-        check_exact(b, round % 2 ? INPUT_FUSED : INPUT_PAIRED, (Compute)(round / 2 % COMPUTE_KINDS), &r);
+        check_exact(b, input_of(round), (Compute)(round / 3 % COMPUTE_KINDS), &r);
 }
 
 // A chain below given rows, by a backend that goes on by itself and by one that waits for each id.
@@ -342,7 +353,7 @@ void drafts_chains(const ExactBackend *b, int rounds) {
         PassLog log[2];
         int names[MOST], ids[2][TREE], made[2], nodes[2], count = test_between(&r, 1, 12);
         float states[2][MOST];
-        Shape shape = draft_shape(round % 2 ? INPUT_FUSED : INPUT_PAIRED, &r);
+        Shape shape = draft_shape(input_of(round), &r);
         bool named = round < 2 || test_between(&r, 0, 1);
         if (named && !shape.tokens) shape.tokens = shape.vocab + 7;
         for (int i = 0; i < shape.vocab; i++) names[i] = test_between(&r, 0, shape_tokens(&shape) - 1);
@@ -549,7 +560,7 @@ void drafts_chances(const ExactBackend *b, int rounds) {
         Case c;
         int node[TREE], ids[2][TREE * K];
         float p[2][TREE * K];
-        Shape shape = draft_shape(round % 2 ? INPUT_FUSED : INPUT_PAIRED, &r);
+        Shape shape = draft_shape(input_of(round), &r);
         random_model_init(&m, &shape, DTYPE_BF16, false, &r);
         make_case(&c, &shape, &r);
         for (int k = 0; k < 2; k++) {

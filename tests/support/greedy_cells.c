@@ -57,6 +57,8 @@ static const char *const SETTINGS[] = {
     "eagle:tree=static",
     "eagle3:total=50,depth=3,top=6",
     "mix:speculative(gamma=3)+eagle3(total=20,depth=2,top=4)+prompt-lookup",
+    "mtp:gamma=4",
+    "mtp:gamma=3,top=3,total=20,state=normed,recycle=normed",
     "dflash",
     "dflash:gamma=2,draft_temperature=1",
     "dflash:adaptive=learned,cost=0.3",
@@ -69,9 +71,9 @@ enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 static const int BOS = 1;
 
 typedef struct {
-    RandomModel model, adapter_model, eagle_models[3];
-    Session target, draft, adapter, eagles[3]; // EAGLE-1's, EAGLE-3's, DFlash's
-    Captures captures;
+    RandomModel model, adapter_model, eagle_models[4];
+    Session target, draft, adapter, eagles[4]; // EAGLE-1's, MTP's, EAGLE-3's, DFlash's
+    Captures captures, last;
     MethodEnv env;
     int prompt[CONTEXT], count, eos, want; // want: tokens that should come out
     int truth[TOKENS];
@@ -103,7 +105,8 @@ static void open_models(World *w, int number, Random *r) {
     w->draft.shape.mask_token = test_between(r, 1, shape.vocab - 1);
     open_cpu(&w->adapter, &w->adapter_model.model, half ? COMPUTE_BF16 : COMPUTE_F32);
     w->captures = (Captures){3, {layer, 1, shape.layers - 1}};
-    for (int i = 0; i < 3; i++) {
+    w->last = (Captures){1, {shape.layers}};
+    for (int i = 0; i < 4; i++) {
         random_draft_init(&w->eagle_models[i], &w->model.model, (InputKind)(INPUT_FUSED + i), 3, r);
         open_cpu(&w->eagles[i], &w->eagle_models[i].model, half ? COMPUTE_BF16 : COMPUTE_F32);
     }
@@ -111,8 +114,9 @@ static void open_models(World *w, int number, Random *r) {
                          .draft = &w->draft,
                          .adapters = {{&w->adapter, 1, layer, NULL, NULL},
                                       {&w->eagles[0], 1, shape.layers, NULL, NULL},
-                                      {&w->eagles[1], 1, shape.layers, &w->captures, NULL},
-                                      {&w->eagles[2], 1, shape.layers, &w->captures, NULL}},
+                                      {&w->eagles[1], 1, shape.layers, &w->last, NULL},
+                                      {&w->eagles[2], 1, shape.layers, &w->captures, NULL},
+                                      {&w->eagles[3], 1, shape.layers, &w->captures, NULL}},
                          .sampling = {.top_p = 1},
                          .eos = &w->eos,
                          .eos_count = 1,
@@ -120,7 +124,7 @@ static void open_models(World *w, int number, Random *r) {
 }
 
 static void close_models(World *w) {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         session_release(&w->eagles[i]);
         random_model_release(&w->eagle_models[i]);
     }

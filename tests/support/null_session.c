@@ -28,10 +28,10 @@ void null_session_open(Session *s, const NullSetup *setup) {
 }
 
 void null_adapters_open(NullAdapters *a, const NullSetup *setup) {
-    static const InputKind inputs[ADAPTER_SETS] = {INPUT_HIDDEN, INPUT_HIDDEN, INPUT_FUSED, INPUT_PAIRED,
-                                                   INPUT_BLOCK};
+    static const InputKind inputs[ADAPTER_SETS] = {INPUT_HIDDEN, INPUT_HIDDEN, INPUT_FUSED,
+                                                   INPUT_PAIRED, INPUT_MTP,    INPUT_BLOCK};
     NullSetup own = *setup;
-    *a = (NullAdapters){.captures = {NULL_STATES, {2, 1}}};
+    *a = (NullAdapters){.captures = {NULL_STATES, {2, 1}}, .last = {1, {NULL_LAYERS}}};
     for (int i = 0; i < ADAPTER_SETS; i++) {
         own.input = inputs[i];
         null_session_open(&a->sessions[i], &own);
@@ -43,8 +43,14 @@ void null_adapters_close(NullAdapters *a) {
 }
 
 void null_adapters_give(NullAdapters *a, MethodEnv *env) {
-    for (int i = 0; i < ADAPTER_SETS; i++)
-        env->adapters[i] = (AdapterSet){&a->sessions[i], 1, i ? NULL_LAYERS : 1, &a->captures, NULL, NULL};
+    for (int i = 0; i < ADAPTER_SETS; i++) {
+        InputKind input = a->sessions[i].shape.input;
+        const Captures *captures = input >= INPUT_PAIRED ? &a->captures
+                                   : input == INPUT_MTP  ? &a->last
+                                                         : NULL;
+        env->adapters[i] = (AdapterSet){
+            .sessions = &a->sessions[i], .count = 1, .layer = i ? NULL_LAYERS : 1, .captures = captures};
+    }
 }
 
 static int step(Session *s, int token, float *logits) {

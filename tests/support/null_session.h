@@ -17,11 +17,11 @@ enum { NULL_LAYERS = 3, NULL_WIDTH = 4, NULL_STATES = 2 };
 
 void null_session_open(Session *s, const NullSetup *setup);
 
-// Kangaroo's adapter on the first layer, one head of Medusa's, EAGLE's draft, EAGLE-3's and DSpark's, in this
-// order.
+// Kangaroo's adapter on the first layer, one head of Medusa's, EAGLE's draft, EAGLE-3's, an MTP layer and
+// DSpark's draft, in this order.
 typedef struct NullAdapters {
     Session sessions[ADAPTER_SETS];
-    Captures captures;
+    Captures captures, last; // MTP's
 } NullAdapters;
 
 void null_adapters_open(NullAdapters *a, const NullSetup *setup);

@@ -16,7 +16,8 @@ typedef struct Plain {
     int wanted_width;
     int forwards;
     double *embedding; // (vocab, width), of a draft's target
-    bool doubting;     // whether to count the loss of the confidence, which moves only its own weights
+    bool recycles_normed;
+    bool doubting; // whether to count the loss of the confidence, which moves only its own weights
     // By forward, of which only an EAGLE head has several; in a draft of blocks, the block's and the context's.
     double x[FORWARDS_MAX][PLAIN_ROWS][PLAIN_WIDTH], qkv[FORWARDS_MAX][PLAIN_ROWS][PLAIN_WIDTH];
 } Plain;
@@ -194,6 +195,16 @@ static void eagle_row(Plain *p, const Batch *b, int forward, int r) {
     double *x = p->x[forward][r], joined[PLAIN_WIDTH], fed[PLAIN_WIDTH];
     for (int i = 0; i < states && !forward; i++) fed[i] = (double)b->states[r * states + i];
     for (int i = 0; i < width && forward; i++) fed[i] = p->x[forward - 1][r][i];
+    if (forward && p->recycles_normed) norm(p, fed, p->p->at[W_FINAL_NORM], fed);
+    if (p->s->input == INPUT_MTP) {
+        double normed[PLAIN_WIDTH];
+        norm(p, fed, p->p->at[W_STATE_NORM], joined);
+        norm(p, e, p->p->at[W_TOKEN_NORM], joined + width);
+        linear(joined, p->w + p->p->at[W_FC], 2 * width, width, x);
+        norm(p, x, p->p->layers->at[W_ATTENTION_NORM], normed);
+        fill_qkv(p, b, p->p->layers, forward, r, normed, width);
+        return;
+    }
     if (p->s->input == INPUT_FUSED) {
         memcpy(joined, e, (size_t)width * sizeof *e);
         memcpy(joined + width, fed, (size_t)width * sizeof *e);
@@ -270,6 +281,7 @@ static Plain *plain_open(const Network *n) {
     p->w = doubles(n->weights, n->parameters.total);
     p->wanted_width = n->wanted_width;
     p->forwards = n->learned_forwards;
+    p->recycles_normed = n->recycles_normed;
     if (n->target_embedding)
         p->embedding = doubles(n->target_embedding, (size_t)shape_tokens(&n->shape) * (size_t)n->shape.width);
     if (n->target_head)

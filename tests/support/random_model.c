@@ -327,6 +327,7 @@ void random_draft_init(RandomModel *m, const Model *target, InputKind input, int
                                    .confidence = random_below(r, 2) ? CONFIDENCE_ROW : CONFIDENCE_NONE};
         if (shape.block.markov) shape.block.rank = 1 + (int)random_below(r, 9);
     } else shape.fc_bias = shape.normed_residual = random_below(r, 2);
+    if (input == INPUT_MTP) shape.qkv_bias = random_below(r, 2);
     shape.normed_output = shape.normed_residual && input == INPUT_PAIRED;
     if (shape.normed_output) shape.fc_norm = random_below(r, 2) ? FC_NORM_ROW : FC_NORM_EACH;
     random_model_init(m, &shape, target->dtype, false, r);

@@ -38,6 +38,7 @@ static const char *const METHODS[] = {
     "medusa:nodes=9,top=3",
     "eagle:total=9,depth=2,top=2",
     "eagle3:tree=0;1;00;01;10;000",
+    "mtp:gamma=3,top=2,total=9,recycle=normed",
     "dflash",
     "dflash:gamma=3,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
     "dflash:tree=best,total=7,top=2",

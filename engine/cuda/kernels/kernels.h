@@ -77,14 +77,15 @@ void gpu_embed(const Embed *e, int most, void *stream);
 
 // The start of a model of tokens and hidden states (shape.h), before fc's product is added to `hidden`. A row
 // is given, or the parent's output. INPUT_FUSED: fc's input is [token; row], the hidden state zeros.
+// INPUT_MTP: the row is put into `given`, for norms that make fc's input; the hidden state zeros.
 // INPUT_PAIRED: fc's input is a given row, the hidden state zeros; or else zeros, and the parent's output.
 typedef struct Join {
     const RowList *rows;
     const Step *step;
-    const float *tokens, *given; // (nodes, width), NULL: INPUT_PAIRED; (nodes, width or states * width)
-    float *hidden;               // (nodes, width)
+    const float *tokens;   // (nodes, width), NULL: INPUT_PAIRED
+    float *given, *hidden; // (nodes, width or states * width), (nodes, width)
     int width, states;
-    Activations to; // data NULL: no row of the run is given
+    Activations to; // data NULL: no row of the run is given, or INPUT_MTP
 } Join;
 void gpu_join(const Join *j, int most, void *stream);
 

@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(JOIN_THREADS) join_rows(Join j) {
     const float *state = given ? j.given + (size_t)node * stride : j.hidden + (size_t)parent * wide;
 #pragma unroll 1 // unrolled, both loops need more registers than there are
     for (int i = (int)threadIdx.x; i < width; i += JOIN_THREADS) {
-        if (j.tokens) {
+        if (j.tokens && !j.to.data) j.given[(size_t)node * wide + (size_t)i] = state[i];
+        else if (j.tokens) {
             put_activation(j.to, row, i, j.tokens[(size_t)node * wide + (size_t)i]);
             put_activation(j.to, row, width + i, state[i]);
         }

@@ -19,6 +19,11 @@
 //      draft's rows     t1   t2   m    m           level 1 reads t2's row, level 2 the first mask's, ..
 //                       f0   f1   s    s
 //
+// mtp: a layer that models ship with (INPUT_MTP). Which of two states it reads isn't in its files: h_0 is the
+// target's last residual stream or the final norm's output (`state`), and below a guess it's the layer's
+// output, which its children read by themselves, or that under its last norm, which they are given
+// (`recycle`).
+//
 // Invariants between steps (eagle_check): the draft's cache and the pending rows together are one row for
 // each token of the sequence except the first, or the draft rests until the next prompt; a guess comes after
 // its parent.
@@ -39,7 +44,11 @@ typedef struct EagleParams {
     int total, depth, top;
     char tree[ARG_TEXT_SIZE];
     int parallel;
+    int gamma, state, recycle; // mtp's; gamma 0: depth
 } EagleParams;
+
+typedef enum { STATE_AUTO, STATE_RAW, STATE_NORMED } State;
+static const char *const STATES[] = {"auto", "raw", "normed", NULL};
 
 #define AT(name) offsetof(EagleParams, name)
 static const Arg PARAMS[] = {
@@ -52,6 +61,17 @@ static const Arg PARAMS[] = {
      .help = "dynamic; else static (EAGLE-1's) or another of " RANK_TREE_HELP},
     {"parallel", ARG_CHOICE, AT(parallel), .fallback = "auto", .choices = parallel_kinds, .added = true,
      .help = "one forward for all levels (P-EAGLE); auto: if the draft's config has a mask"},
+};
+
+static const Arg MTP_PARAMS[] = {
+    {"gamma", ARG_INT, AT(gamma), 1, MOST_DEPTH + 1, "1", .help = "tokens guessed in a row"},
+    {"top", ARG_INT, AT(top), 1, MOST_TOP, "1", .help = "above 1 a tree: eagle's top, gamma levels deep"},
+    {"total", ARG_INT, AT(total), 2, TREE_MAX_NODES, "60", .help = "most rows of such a tree"},
+    {"tree", ARG_TEXT, AT(tree), .fallback = "dynamic", .help = "as eagle's; a fixed one has no gamma"},
+    {"state", ARG_CHOICE, AT(state), .fallback = "auto", .choices = STATES,
+     .help = "the target's, in front of its final norm (raw) or behind it; auto: by the draft's config"},
+    {"recycle", ARG_CHOICE, AT(recycle), .fallback = "auto", .choices = STATES,
+     .help = "the layer's own, below the first guess: in front of its last norm or behind it"},
 };
 
 static const char *const SOURCES[] = {"draft"};
@@ -68,7 +88,7 @@ typedef struct Guess {
 typedef struct Eagle {
     EagleParams p;
     Session *target, *draft;
-    Captures captures;    // of EAGLE-3; else none, and the final normed state is read
+    Captures captures;    // the target's layers that it reads; none: the final normed state
     const int *draft_ids; // (vocab of the draft): the target's ids; NULL: the same
     bool dynamic;
     int k;                          // guesses made below a node
@@ -81,6 +101,7 @@ typedef struct Eagle {
     int masks;                      // of a step, if it's parallel; else 0
     float *mask_rows;               // (masks, given width)
     HiddenRows states;              // rows that the draft lacks
+    HiddenRows recycled;            // a normed row on its way to a child; empty: children read their parents
     int tokens[TREE_MAX_NODES + 1]; // and their tokens
     int pending, capacity;          // of both
     int length;                     // of the sequence
@@ -94,6 +115,7 @@ static void eagle_close(void *self) {
     Eagle *g = self;
     rank_tree_release(&g->fixed);
     hidden_close(&g->states);
+    hidden_close(&g->recycled);
     mem_free(g->pool);
     mem_free(g->order);
     mem_free(g->frontier);
@@ -151,11 +173,13 @@ static void take_memory(Eagle *g) {
 static void *eagle_open(const MethodEnv *env, const void *values, Error *e) {
     Eagle *g = mem_new(1, sizeof *g);
     g->p = *(const EagleParams *)values;
+    if (g->p.gamma) g->p.depth = g->p.gamma - 1;
     g->target = env->target;
     g->draft = env->adapter->sessions;
     g->draft_ids = env->adapter->draft_ids;
     g->sources = (Sources){.names = SOURCES, .source_count = 1};
-    if (g->draft->shape.input == INPUT_PAIRED) g->captures = *env->adapter->captures;
+    if (env->adapter->captures && g->p.state == STATE_AUTO) g->captures = *env->adapter->captures;
+    if (g->p.state == STATE_RAW) g->captures = (Captures){1, {g->target->shape.layers}};
     rank_tree_init(&g->fixed);
     if (!choose_tree(g, e) || !choose_masks(g, env->adapter->mask_states, e)) {
         eagle_close(g);
@@ -163,6 +187,8 @@ static void *eagle_open(const MethodEnv *env, const void *values, Error *e) {
     }
     if (env->mixed) g->capacity = TREE_MAX_NODES + 1; // another method may have longer guesses accepted
     hidden_open(&g->states, g->target, g->draft, g->capacity);
+    if (g->p.recycle ? g->p.recycle == STATE_NORMED : env->adapter->recycles_normed)
+        hidden_open(&g->recycled, g->draft, g->draft, 1);
     take_memory(g);
     return g;
 }
@@ -221,7 +247,8 @@ static bool add_masks(Eagle *g, int end, Error *e) {
 
 // Whether a device makes the guesses, one below the other, without the host in between.
 static bool grows_chain(const Eagle *g) {
-    return (g->dynamic ? g->k : rank_tree_width(&g->fixed)) == 1 && !g->masks && session_chains(g->draft);
+    return (g->dynamic ? g->k : rank_tree_width(&g->fixed)) == 1 && !g->masks && !g->recycled.rows &&
+           session_chains(g->draft);
 }
 
 // Runs the pending rows, or leaves them to the chain, in a new step of the draft, and masks behind them.
@@ -240,7 +267,7 @@ static bool catch_up(Eagle *g, int *end, Error *e) {
     assert(*end == g->pending - 1);
     for (int i = 0; i < g->pending; i++)
         if (!hidden_give(&g->states, i, s, i, e)) return false;
-    bool ahead = g->dynamic && !g->masks; // a device may grow the whole tree at once
+    bool ahead = g->dynamic && !g->masks && !g->recycled.rows; // a device may grow the whole tree at once
     return chain ||
            (add_masks(g, *end, e) && (!ahead || session_grow(s, *end, g->k, g->p.depth, g->draft_ids, e)) &&
             session_run(s, s->shape.layers, e));
@@ -281,8 +308,13 @@ static bool run_frontier(Eagle *g, int level, int count, int end, bool *ran, Err
     if (g->masks) return true;
     for (int i = 0; *ran && i < count; i++) {
         Guess *x = &g->pool[g->frontier[i]];
-        x->node = tree_probe(&s->tree, x->parent == ROOT ? end : g->pool[x->parent].node, x->token, false);
+        int parent = x->parent == ROOT ? end : g->pool[x->parent].node;
+        x->node = tree_probe(&s->tree, parent, x->token, false);
         *ran = x->node != TREE_NONE; // a level has one position: the first guess finds no room, or all do
+        if (*ran && g->recycled.rows &&
+            !(hidden_keep(&g->recycled, 0, s, parent, HIDDEN_NORMED, e) &&
+              hidden_give(&g->recycled, 0, s, x->node, e)))
+            return false;
     }
     return !*ran || session_run(s, s->shape.layers, e);
 }
@@ -433,25 +465,31 @@ static void eagle_work(const void *self, StepWork *out) {
     int levels = g->dynamic ? g->p.depth + 1 : rank_tree_levels(&g->fixed),
         rows = g->dynamic ? 1 + g->p.depth * g->p.top : g->fixed.count;
     *out = (StepWork){.longest = levels + 1, .draft_count = 1};
-    out->rows = g->dynamic ? g->p.total : g->fixed.count + 1;
+    out->rows = g->dynamic && g->p.total <= g->pool_capacity ? g->p.total : g->pool_capacity + 1;
     out->drafts[0] = (DraftWork){draft, draft->layers, true, levels, rows};
     // As many rows as a step emits at most, and masks.
     if (g->masks) out->drafts[0] = (DraftWork){draft, draft->layers, true, 1, levels + 1 + g->masks};
 }
 
-#define EAGLE_ROWS                                                                            \
-    METHOD_ROW(eagle, Eagle), .hidden_layer = eagle_hidden_layer, .captures = eagle_captures, \
-                              .rank_tree = eagle_rank_tree
+#define EAGLE_ROWS(params)                                                                               \
+    METHOD_ROW_OF(eagle, Eagle, params), .hidden_layer = eagle_hidden_layer, .captures = eagle_captures, \
+                                         .rank_tree = eagle_rank_tree
 
 const MethodInfo method_eagle = {
     .name = "eagle",
     .summary =
         "a layer that reads the target's last state drafts a tree (--eagle DIR; EAGLE-1, EAGLE-2, HASS)",
     .needs = NEEDS_EAGLE,
-    EAGLE_ROWS};
+    EAGLE_ROWS(PARAMS)};
 
 const MethodInfo method_eagle3 = {
     .name = "eagle3",
     .summary = "the same with states of several of the target's layers (--eagle3 DIR; EAGLE-3, P-EAGLE)",
     .needs = NEEDS_EAGLE3,
-    EAGLE_ROWS};
+    EAGLE_ROWS(PARAMS)};
+
+const MethodInfo method_mtp = {
+    .name = "mtp",
+    .summary = "the same with the MTP layer in the model's own files, or another (--mtp DIR)",
+    .needs = NEEDS_MTP,
+    EAGLE_ROWS(MTP_PARAMS)};

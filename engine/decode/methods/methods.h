@@ -19,6 +19,7 @@ extern const MethodInfo method_early_exit;     // the target's first layers and 
 extern const MethodInfo method_medusa;         // heads that each predict one further token, as a tree
 extern const MethodInfo method_eagle;          // a layer over the target's last state drafts a tree
 extern const MethodInfo method_eagle3;         // the same over several layers' states
+extern const MethodInfo method_mtp;            // the same over the last layer's, in a target's own files
 extern const MethodInfo method_dflash;         // a block of masks over several layers' states, in one forward
 extern const MethodInfo method_suffix;         // what followed the text's end before, by frequency
 extern const MethodInfo method_ngram_mod;      // what last followed the last n tokens, by their hash alone

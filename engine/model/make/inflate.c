@@ -231,7 +231,9 @@ static void choose_kind(Sources *s) {
     s->kind.exit_layer = small->variant >= ADAPTER_MEDUSA ? s->large.shape.layers
                                                           : placement_layer(&layers, small->exit_layer);
     for (int i = 0; i < small->captures.count; i++)
-        s->kind.captures.layers[i] = placement_layer(&layers, small->captures.layers[i]);
+        s->kind.captures.layers[i] = small->captures.layers[i] == layers.small
+                                         ? layers.large // an MTP layer's
+                                         : placement_layer(&layers, small->captures.layers[i]);
     if (small->kv_heads) s->kind.kv_heads = heads % group == 0 ? heads / group : 0;
 }
 

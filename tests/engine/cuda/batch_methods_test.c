@@ -8,8 +8,9 @@
 
 static void methods_write_the_same(void **state) {
     static const char *const methods[] = {
-        "eagle3:total=7,depth=2,top=2", "speculative:adaptive=heuristic,draft_temperature=1,parallel=off",
-        "speculative:gamma=5,parallel=on", "early-exit:gamma=2", "dflash:draft_temperature=1"};
+        "eagle3:total=7,depth=2,top=2",    "speculative:adaptive=heuristic,draft_temperature=1,parallel=off",
+        "speculative:gamma=5,parallel=on", "early-exit:gamma=2",
+        "dflash:draft_temperature=1",      "mtp:gamma=3,top=2,recycle=normed"};
     (void)state;
     const ExactBackend card = {&cuda_backend, cuda_open, NULL, NULL, 0};
     Random r = test_random(64);

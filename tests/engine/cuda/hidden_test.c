@@ -120,6 +120,7 @@ static void check_bits(AdapterVariant v, const char *folder) {
 static void bits_are_those_of_the_host(void **state) {
     check_bits(ADAPTER_KANGAROO, *state);
     check_bits(ADAPTER_EAGLE, *state);
+    check_bits(ADAPTER_MTP, *state);
     check_bits(ADAPTER_EAGLE3, *state);
 }
 

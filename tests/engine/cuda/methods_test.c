@@ -91,6 +91,7 @@ static const char *const METHODS[] = {[ADAPTER_KANGAROO] = "kangaroo:eta=0.1",
                                       [ADAPTER_MLP] = "kangaroo:eta=0.1",
                                       [ADAPTER_MEDUSA] = "medusa:nodes=12",
                                       [ADAPTER_EAGLE] = "eagle:total=9,depth=3,top=3",
+                                      [ADAPTER_MTP] = "mtp:gamma=3,top=2,total=9,state=raw,recycle=normed",
                                       [ADAPTER_EAGLE3] = "eagle3:total=9,depth=2,top=3",
                                       [ADAPTER_DFLASH] = "dflash"};
 
@@ -130,7 +131,7 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
         open_cuda(&s[i], &a.models[i], w->compute, &(Cards){1, {w->runs % w->cards}},
                   beside ? w->target.self : NULL);
     w->env.adapters[0] =
-        (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids, a.mask_states};
+        (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids, a.mask_states, false};
     if (v == ADAPTER_EAGLE || v == ADAPTER_EAGLE3) check_ahead(w, s, METHODS[v]);
     else check(w, METHODS[v]);
     if (v == ADAPTER_EAGLE) check_ahead(w, s, beside ? "eagle:total=4,depth=3,top=1" : "eagle:tree=1x1x1");

@@ -1,5 +1,5 @@
-// EAGLE's drafts on disk: both forms, the layers that they read, their maps between vocabularies, and refused
-// directories, each with one line that names the file and the tensor or key.
+// EAGLE's drafts and MTP layers on disk: all forms, the layers that they read, their maps between
+// vocabularies, and refused directories, each with one line that names the file and the tensor or key.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/random_model.h"
@@ -99,6 +99,14 @@ static void forms(void **state) {
     assert_int_equal(a.models[0].layers[0].w[W_Q].columns, 2 * s->width);
     assert_int_equal(a.models[0].layers[2].w[W_Q].columns, s->width);
     adapter_close(&a);
+    open_fixture(&a, target,
+                 "tests/fixtures/eagle/mtp"); // without the target, whose tensors may be there, too
+    s = &a.models[0].shape;
+    assert_true(a.kind.variant == ADAPTER_MTP && s->input == INPUT_MTP && s->layers == 1 && s->qkv_bias);
+    assert_true(a.captures.count == 1 && a.captures.layers[0] == 2 && !a.kind.recycles_normed && !s->fc_bias);
+    assert_true(a.models[0].final_norm.data && a.models[0].state_norm.data && a.models[0].token_norm.data);
+    assert_true(a.models[0].head.data == target->head.data);
+    adapter_close(&a);
 }
 
 // The layer's norms show EAGLE-3 where the config is a bare Llama's.
@@ -168,7 +176,9 @@ static void synthetic(void **state) {
         char dir[FOLDER_PATH_SIZE];
         RandomModel target;
         Shape shape = random_shape(&r);
-        AdapterKind kind = {.variant = round % 2 ? ADAPTER_EAGLE3 : ADAPTER_EAGLE,
+        AdapterKind kind = {.variant = round % 2       ? ADAPTER_EAGLE3
+                                       : round % 4 < 2 ? ADAPTER_EAGLE
+                                                       : ADAPTER_MTP,
                             .heads = 1,
                             .normed_heads = round % 4 == 3};
         Adapter a;
@@ -295,6 +305,21 @@ static const SpoiledDraft CASES[] = {
      "layers.3."},
     {"no states of a mask", "eagle3-speculators", spoil_json, CONFIG "/speculators_model_type", "\"peagle\"",
      CONFIG, "'ptd_token_id'"},
+    {"no layer", "mtp", spoil_json, CONFIG "/num_nextn_predict_layers", "0", CONFIG,
+     "'num_nextn_predict_layers'"},
+    {"two MTP layers", "mtp", spoil_json, CONFIG "/num_nextn_predict_layers", "2", CONFIG,
+     "more than one layer"},
+    {"a third state", "mtp", spoil_json, CONFIG "/mtp_state", "\"cooked\"", CONFIG,
+     "must be \"raw\" or \"normed\""},
+    {"a state that is true", "mtp", spoil_json, CONFIG "/mtp_recycle", "true", CONFIG, "'mtp_recycle' in"},
+    {"of a deeper model", "mtp", spoil_json, CONFIG "/num_hidden_layers", "3", CONFIG,
+     "'num_hidden_layers' in"},
+    {"no norm of the state", "mtp", spoil_header, "hidden_layernorm", "harden_layernorm", "",
+     "no tensor 'model.mtp_layers.0.hidden_layernorm.weight'"},
+    {"fc of another width", "mtp", spoil_header, "[32,64]", "[64,32]", WEIGHTS, "input_proj.weight'"},
+    {"biases too many", "mtp", spoil_json, CONFIG "/attention_bias", "false", WEIGHTS, "_proj.bias'"},
+    {"a tensor of a second layer", "mtp", spoil_header, "mtp_layers.0.self_attn.q_proj.bias",
+     "mtp_layers.1.self_attn.q_proj.bias", "", "no tensor 'model.mtp_layers.0.self_attn.q_proj.bias'"},
     {"no inner config", "eagle3-speculators", spoil_json, CONFIG "/transformer_layer_config", "", CONFIG,
      "'model_type' is missing"},
     {"an inner list", "eagle3-speculators", spoil_json, CONFIG "/transformer_layer_config", "[]", CONFIG,

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VARIANTS = ADAPTER_MEDUSA + 1, DRAFTS = 3, STATES = 3 }; // EAGLE-3 and DFlash read so many states
+enum { VARIANTS = ADAPTER_MEDUSA + 1, DRAFTS = 4, STATES = 3 }; // EAGLE-3 and DFlash read so many states
 
 // A target in name, and a batch of random states in documents; some rows have nothing to learn.
 typedef struct Case {
@@ -73,6 +73,7 @@ static void open_case(Case *c, int v, int rows, int longest, Random *r) {
     if (v == ADAPTER_MEDUSA) c->kind = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = 3, .heads = 2};
     if (adapter_is_eagle(c->kind.variant)) c->forwards = test_between(r, 1, FORWARDS_MAX);
     if (v == ADAPTER_EAGLE3) c->kind.captures = (Captures){STATES, {1, 1, 2}};
+    c->kind.recycles_normed = v == ADAPTER_MTP && random_below(r, 2);
     c->kind.normed_heads = v == ADAPTER_EAGLE3 && random_below(r, 2);
     if (v == ADAPTER_EAGLE3 && random_below(r, 2)) c->kind.vocab = test_between(r, 2, vocab);
     if (v == ADAPTER_DFLASH) choose_block(c, r);

@@ -53,6 +53,7 @@ static AdapterKind kind_of(int v) {
     if (v == ADAPTER_MEDUSA) k.heads = 2;
     if (v >= ADAPTER_MEDUSA) k.exit_layer = 4;
     if (v == ADAPTER_EAGLE3 || v == ADAPTER_DFLASH) k.captures = (Captures){3, {1, 2, 3}};
+    if (v == ADAPTER_MTP) k.captures = (Captures){1, {4}};
     if (v != ADAPTER_DFLASH) return k;
     k.normed_heads = true;
     k.layers = 2;
@@ -178,10 +179,10 @@ static void states(void **state) {
     Random r = test_random(1);
     for (int round = 0; round < 20; round++) {
         Shape s = random_shape(&r);
-        static const int kinds[] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE, ADAPTER_EAGLE3,
-                                    ADAPTER_DFLASH};
+        static const int kinds[] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE,
+                                    ADAPTER_MTP,      ADAPTER_EAGLE3, ADAPTER_DFLASH};
         s.layers = 4;
-        check_states(&s, kinds[round % 5], &r);
+        check_states(&s, kinds[round % 6], &r);
     }
 }
 
@@ -528,6 +529,20 @@ static const StoredShape EAGLE3_FILE[] = {{"fc.weight", 32, 96},
                                           {"norm.weight", 0, 32},
                                           {"lm_head.weight", LEARNER_VOCAB, 32}};
 
+static const StoredShape MTP_FILE[] = {{"model.mtp_layers.0.input_proj.weight", 32, 64},
+                                       {"model.mtp_layers.0.token_layernorm.weight", 0, 32},
+                                       {"model.mtp_layers.0.hidden_layernorm.weight", 0, 32},
+                                       {"model.mtp_layers.0.input_layernorm.weight", 0, 32},
+                                       {"model.mtp_layers.0.self_attn.q_proj.weight", 32, 32},
+                                       {"model.mtp_layers.0.self_attn.k_proj.weight", 16, 32},
+                                       {"model.mtp_layers.0.self_attn.v_proj.weight", 16, 32},
+                                       {"model.mtp_layers.0.self_attn.o_proj.weight", 32, 32},
+                                       {"model.mtp_layers.0.post_attention_layernorm.weight", 0, 32},
+                                       {"model.mtp_layers.0.mlp.gate_proj.weight", 48, 32},
+                                       {"model.mtp_layers.0.mlp.up_proj.weight", 48, 32},
+                                       {"model.mtp_layers.0.mlp.down_proj.weight", 32, 48},
+                                       {"model.mtp_layers.0.final_layernorm.weight", 0, 32}};
+
 // The authors' names and sizes, no more and no fewer, and the network's numbers rounded to bf16.
 static void expect_stored(const Network *n, const char *path, const StoredShape *list, int count) {
     FileView view;
@@ -582,8 +597,9 @@ static void check_eagle_files(int v, const char *dir, Random *r) {
     assert_true(export_check(dir, true, NULL, &out, &e)); // the same training may replace it
     const char *weights = folder_path(dir, "model.safetensors");
     if (v == ADAPTER_EAGLE3) expect_stored(t.networks, weights, EAGLE3_FILE, 13);
+    else if (v == ADAPTER_MTP) expect_stored(t.networks, weights, MTP_FILE, 13);
     else expect_stored(t.networks, weights, EAGLE_FILE, 10);
-    check_eagle_config(folder_path(dir, "config.json"), v == ADAPTER_EAGLE3);
+    if (v != ADAPTER_MTP) check_eagle_config(folder_path(dir, "config.json"), v == ADAPTER_EAGLE3);
     trainer_close(&t);
     corpus_release(&corpus);
     close_world(&w);

@@ -51,10 +51,10 @@ static json_t *config_of(const char *folder, const char *dir) {
 }
 
 // The rhyme by the method: the same text as without, in steps of several tokens.
-static void expect_fast(const char *folder, const char *method, const char *adapter) {
+static void expect_fast_of(const char *folder, const char *model, const char *method, const char *adapter) {
     Child c;
-    RUN(folder, 0, &c, "generate", "heart", "twinkle twinkle", "--json", "-n", "30", "-m", method,
-        "--adapter", adapter);
+    RUN(folder, 0, &c, "generate", model, "twinkle twinkle", "--json", "-n", "30", "-m", method,
+        adapter ? "--adapter" : "--stats", adapter);
     json_t *root = json_loads(text_get(&c.out), 0, NULL);
     double S = json_real_value(json_object_get(root, "S"));
     assert_string_equal(json_string_value(json_object_get(root, "text")),
@@ -62,6 +62,47 @@ static void expect_fast(const char *folder, const char *method, const char *adap
     if (!(S > 1.5)) fail_msg("%s with %s: S is %g, wanted more than 1.5", method, adapter, S);
     json_decref(root);
     child_release(&c);
+}
+
+static void expect_fast(const char *folder, const char *method, const char *adapter) {
+    expect_fast_of(folder, "heart", method, adapter);
+}
+
+// An MTP layer in the model's own files: nothing but the method is named, in a config too.
+static void own_layer(const char *folder) {
+    static const char INDEX[] = "{\"weight_map\": {\"a\": \"model-1.safetensors\"}}";
+    static const char RUN_OWN[] =
+        "name: own\nmodels: own\ndatasets: [{name: rhyme, path: rhyme.jsonl}]\nmethods: [mtp]\n"
+        "generation: {max_tokens: 12}\n";
+    static const char RHYME[] = "{\"prompt\": \"twinkle twinkle\"}\n";
+    const char *const from[] = {"heart", "mtp"}, *const to[] = {"model-1.safetensors", "model-2.safetensors"},
+                      *const first[] = {"model.norm.weight", "model.mtp_layers.0.self_attn.q_proj.weight"};
+    char own[300];
+    snprintf(own, sizeof own, "%s", folder_path(folder, "own"));
+    json_t *config = config_of(folder, "heart"), *index = json_loads(INDEX, 0, NULL),
+           *map = json_object_get(index, "weight_map");
+    Child c;
+    scratch_copy(folder_path(folder, "heart"), own);
+    assert_int_equal(unlink(folder_path(own, "model.safetensors")), 0);
+    json_object_del(map, "a");
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        char *bytes = scratch_read(folder_path(folder, from[i]), "model.safetensors", &size);
+        scratch_write(own, to[i], bytes, size);
+        json_object_set_new(map, first[i], json_string(to[i]));
+        mem_free(bytes);
+    }
+    json_object_set_new(config, "model_type", json_string("mimo"));
+    json_object_set_new(config, "num_nextn_predict_layers", json_integer(1));
+    scratch_write_json(own, "config.json", config);
+    scratch_write_json(own, "model.safetensors.index.json", index);
+    expect_fast_of(folder, "own", "mtp:gamma=3,state=normed,recycle=normed", NULL);
+    scratch_write(folder, "own.yaml", RUN_OWN, sizeof RUN_OWN - 1);
+    scratch_write(folder, "rhyme.jsonl", RHYME, sizeof RHYME - 1);
+    RUN(folder, 0, &c, "plan", "own.yaml");
+    child_release(&c);
+    json_decref(config);
+    json_decref(index);
 }
 
 static void every_variant(void **state) {
@@ -145,11 +186,13 @@ static void blocks(const char *folder) {
 // A draft head of EAGLE's, in forwards on its own outputs; its agreement is told for each of five. Drafts of
 // blocks by the same model.
 static void drafts(void **state) {
-    static const char HASS[] = "held_out: 0.2\nforwards: 3\nkeep: 0.00005\n", THIRD[] = "layers: [2, 1]\n";
+    static const char HASS[] = "held_out: 0.2\nforwards: 3\nkeep: 0.00005\n", THIRD[] = "layers: [2, 1]\n",
+                      NORMED[] = "held_out: 0.2\nstate: normed\nrecycle: normed\n";
     Child c;
     prepare(*state);
     scratch_write(*state, "hass.yaml", HASS, sizeof HASS - 1);
     scratch_write(*state, "two.yaml", THIRD, sizeof THIRD - 1);
+    scratch_write(*state, "normed.yaml", NORMED, sizeof NORMED - 1);
     RUN(*state, 0, &c, "train", "eagle", "heart", "--config", "hass.yaml", "--text", "rhymes.txt",
         "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "-o", "eagle");
     assert_non_null(strstr(text_get(&c.out), "wrote the head to eagle"));
@@ -174,6 +217,17 @@ static void drafts(void **state) {
     assert_int_equal(json_integer_value(json_object_get(root, "draft_vocab_size")), 40);
     json_decref(root);
     expect_fast(*state, "eagle3", "fewer");
+    RUN(*state, 0, &c, "train", "mtp", "heart", "--config", "normed.yaml", "--text", "rhymes.txt",
+        "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "-o", "mtp");
+    child_release(&c);
+    root = config_of(*state, "mtp");
+    assert_string_equal(json_string_value(json_object_get(root, "mtp_state")), "normed");
+    assert_string_equal(json_string_value(json_object_get(root, "mtp_recycle")), "normed");
+    json_decref(root);
+    expect_fast(*state, "mtp:gamma=3", "mtp");
+    own_layer(*state);
+    REFUSED(*state, "'state' is not for eagle, only for: mtp", "eagle", "heart", "--text", "rhymes.txt", "-o",
+            "a", "--config", "normed.yaml");
     REFUSED(*state, "'draft_vocab' is not for eagle, only for: eagle3", "eagle", "heart", "--text",
             "rhymes.txt", "-o", "a", "--draft-vocab", "40");
     REFUSED(*state, "'layers' is not for eagle, only for: eagle3 dflash dspark", "eagle", "heart", "--text",

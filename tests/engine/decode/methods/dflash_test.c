@@ -322,7 +322,7 @@ static void refuses(void **state) {
     assert_string_equal(
         e.text, "method 'dflash': a draft of DFlash or DSpark is needed: give one with --dflash DIR, in "
                 "a config dflash: DIR");
-    env.adapters[0] = (AdapterSet){&w.draft, 1, NULL_LAYERS, &w.captures, NULL, NULL};
+    env.adapters[0] = (AdapterSet){&w.draft, 1, NULL_LAYERS, &w.captures, NULL, NULL, false};
     assert_false(method_open(&m, "dflash:tree=best,adaptive=learned", &env, &e));
     assert_non_null(strstr(e.text, "needs tree=chain"));
     without.follow = NULL;

@@ -1,5 +1,6 @@
 // EAGLE-3, DSpark and DFlash in DeepSpec's form and PARD against the authors' own programs, which ran
-// the same random models (tests/oracle/drafts.py): every guess of every step, and the text.
+// the same random models (tests/oracle/drafts.py), and MTP against a network of transformers' parts: every
+// guess of every step, and the text.
 #include "tests/support/check.h"
 
 #include "engine/base/json.h"
@@ -128,7 +129,7 @@ static void deepspec(void **state) {
     open_session(&w.draft, &a.models[0]);
     MethodEnv env = {
         .target = &w.target,
-        .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, a.draft_ids, a.mask_states}},
+        .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, a.draft_ids, a.mask_states, false}},
         .sampling = {.top_p = 1}};
     compare(&w, "deepspec", &env, "eagle3:tree=0;00;000;0000;00000;000000;0000000");
     session_release(&w.target);
@@ -153,7 +154,7 @@ static void check_blocks(const char *part, Markov markov) {
     open_session(&w.draft, &a.models[0]);
     MethodEnv env = {
         .target = &w.target,
-        .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, a.draft_ids, a.mask_states}},
+        .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, a.draft_ids, a.mask_states, false}},
         .sampling = {.top_p = 1}};
     compare(&w, part, &env, "dflash");
     session_release(&w.target);
@@ -170,6 +171,38 @@ static void dspark(void **state) {
 static void dflash(void **state) {
     (void)state;
     check_blocks("dflash", MARKOV_NONE);
+}
+
+// The layer is in the two files of the target. The method chooses which states it reads and recycles.
+static void mtp(void **state) {
+    (void)state;
+    static const char *const STATES[] = {"raw", "normed"};
+    Models m;
+    Adapter a;
+    char path[512], part[64], method[64];
+    Error e = {0};
+    open_target(&m, "mtp");
+    assert_int_equal(m.target.mtp_layers, 1);
+    path_to("mtp", "target", path);
+    if (!adapter_open(&a, &m.target, path, &e)) fail_msg("%s", e.text);
+    assert_true(a.kind.variant == ADAPTER_MTP && a.captures.count == 1 && a.captures.layers[0] == 3);
+    assert_true(a.models[0].shape.qkv_bias && !a.kind.recycles_normed && a.weights.file_count == 2);
+    for (int i = 0; i < 4; i++) {
+        Watch w = {.own_first = false};
+        open_session(&w.target, &m.target);
+        open_session(&w.draft, &a.models[0]);
+        MethodEnv env = {.target = &w.target,
+                         .adapters = {{&w.draft, 1, m.target.shape.layers, &a.captures, NULL, NULL, false}},
+                         .sampling = {.top_p = 1}};
+        snprintf(part, sizeof part, "mtp/%s-%s", STATES[i / 2], STATES[i % 2]);
+        snprintf(method, sizeof method, "mtp:gamma=4,state=%s,recycle=%s", STATES[i / 2], STATES[i % 2]);
+        if (i == 0) snprintf(method, sizeof method, "mtp:gamma=4");
+        compare(&w, part, &env, method);
+        session_release(&w.target);
+        session_release(&w.draft);
+    }
+    adapter_close(&a);
+    model_close(&m.target_weights);
 }
 
 static void pard(void **state) {
@@ -194,6 +227,7 @@ static void pard(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(deepspec), cmocka_unit_test(dspark),
-                                       cmocka_unit_test(dflash), cmocka_unit_test(pard)};
+                                       cmocka_unit_test(dflash), cmocka_unit_test(mtp),
+                                       cmocka_unit_test(pard)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

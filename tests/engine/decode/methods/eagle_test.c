@@ -69,8 +69,8 @@ typedef struct {
 typedef struct {
     Watched text; // first: the loop's callbacks get it
     Session target, draft, slow_target, slow_draft;
-    Captures captures;
-    bool third;
+    Captures captures; // none: the final normed states
+    bool third, mtp, recycles;
     int vocab, own_vocab, map[MOST_VOCAB]; // of target and draft; draft id to the target's
     bool mapped, dynamic;
     int mask; // of a parallel draft; else 0
@@ -82,16 +82,19 @@ typedef struct {
     int accepted, tried, ties, most_depth;
 } Watch;
 
-static int width_of(const Watch *w) { return w->third ? w->captures.count * NULL_WIDTH : NULL_WIDTH; }
+static int width_of(const Watch *w) { return (w->captures.count ? w->captures.count : 1) * NULL_WIDTH; }
 
 // The states of tokens [0, n) of the text, a layer at a time.
 static void slow_states(Watch *w, int n, float *rows) {
     Session *s = &w->slow_target;
-    for (int i = 0; i < (w->third ? w->captures.count : 1); i++) {
+    for (int i = 0; i < (w->captures.count ? w->captures.count : 1); i++) {
         float own[CONTEXT * NULL_WIDTH];
         session_reset(s);
-        int layer = w->third ? w->captures.layers[i] : NULL_LAYERS;
-        assert_true(session_prefill(s, w->text.sequence, n, 0, layer, own, NULL));
+        Captures one = {1, {w->captures.layers[i]}};
+        bool kept = w->captures.count;
+        assert_true(
+            session_capture(s, kept ? &one : NULL, NULL) &&
+            session_prefill(s, w->text.sequence, n, 0, kept ? LAYERS_CAPTURED : NULL_LAYERS, own, NULL));
         for (int t = 0; t < n; t++)
             memcpy(rows + t * width_of(w) + i * NULL_WIDTH, own + t * NULL_WIDTH, NULL_WIDTH * sizeof *own);
     }
@@ -115,8 +118,11 @@ static void slow_chances_below(Watch *w, int guess, const float *rows, int *ids,
     assert_true(session_set_hidden(s, 0, 1, rows + last * width_of(w), NULL) &&
                 session_run(s, s->shape.layers, NULL));
     while (n--) {
+        float normed[NULL_WIDTH];
+        assert_true(!w->recycles || session_get_hidden(s, &node, 1, HIDDEN_NORMED, normed, NULL));
         node = tree_probe(&s->tree, node, w->mask ? w->mask : w->pool[path[n]].token, true);
         assert_int_not_equal(node, TREE_NONE);
+        assert_true(!w->recycles || session_set_hidden(s, node, 1, normed, NULL));
         assert_true(!w->mask || session_set_hidden(s, node, 1, w->mask_states, NULL));
         assert_true(session_run(s, s->shape.layers, NULL));
     }
@@ -251,7 +257,7 @@ static void open_sessions(Watch *w, Random *r) {
                       &(NullSetup){.vocab = w->vocab, .context = CONTEXT, .window = setup.window});
     NullSetup draft = {.vocab = w->own_vocab, .context = CONTEXT, .max_nodes = test_between(r, 40, 120)};
     draft.tokens = w->vocab;
-    draft.input = w->third ? INPUT_PAIRED : INPUT_FUSED;
+    draft.input = w->third ? INPUT_PAIRED : w->mtp ? INPUT_MTP : INPUT_FUSED;
     draft.mask = w->mask;
     null_session_open(&w->draft, &draft);
     draft.max_nodes = 0;
@@ -270,13 +276,24 @@ static void draw_map(Watch *w, Random *r) {
 
 static void draw_setting(Watch *w, Random *r, char *text, size_t size) {
     char tree[RANK_TREE_MOST * 12];
-    const char *name = w->third ? "eagle3" : "eagle", *parallel = w->mask ? ",parallel=on" : "";
+    const char *name = w->third ? "eagle3"
+                       : w->mtp ? "mtp"
+                                : "eagle",
+               *parallel = w->mask ? ",parallel=on" : "";
+    char states[40] = "";
+    // The draft's own are raw and raw.
+    if (w->mtp && (!w->captures.count || test_between(r, 0, 1)))
+        snprintf(states, sizeof states, ",state=%s", w->captures.count ? "raw" : "normed");
+    if (w->recycles) strcat(states, ",recycle=normed");
+    if (w->mtp) parallel = states;
     if (w->mask && test_between(r, 0, 1)) parallel = ""; // as auto does
     if (w->mask && test_between(r, 0, 4) == 0) parallel = ",parallel=off";
     w->dynamic = test_between(r, 0, 2) > 0;
     w->total = test_between(r, 2, 40), w->depth = test_between(r, 0, 4), w->k = test_between(r, 1, 4);
     if (w->dynamic) {
-        snprintf(text, size, "%s:total=%d,depth=%d,top=%d%s", name, w->total, w->depth, w->k, parallel);
+        const char *length = w->mtp ? "gamma" : "depth";
+        snprintf(text, size, "%s:total=%d,%s=%d,top=%d%s", name, w->total, length, w->depth + w->mtp, w->k,
+                 parallel);
         if (strstr(text, "off")) w->mask = 0;
         return;
     }
@@ -300,13 +317,17 @@ static void watch_method(Watch *w, Random *r) {
     Error e = {0};
     Backend coarse = null_backend;
     w->third = test_between(r, 0, 1);
+    w->mtp = !w->third && test_between(r, 0, 1);
+    w->recycles = w->mtp && test_between(r, 0, 1);
     w->vocab = test_between(r, 3, MOST_VOCAB);
     w->mask = w->third && test_between(r, 0, 1) ? test_between(r, 1, w->vocab - 1) : 0;
     for (int i = 0; i < NULL_WIDTH * SHAPE_MAX_STATES; i++)
         w->mask_states[i] = (float)test_between(r, 0, 1 << 20) * 0x1p-20f;
     w->mapped = w->third && test_between(r, 0, 1);
     w->own_vocab = w->mapped ? test_between(r, 2, w->vocab) : w->vocab;
-    w->captures = (Captures){NULL_STATES, {test_between(r, 1, 2), test_between(r, 1, 2)}};
+    if (w->third) w->captures = (Captures){NULL_STATES, {test_between(r, 1, 2), test_between(r, 1, 2)}};
+    if (w->mtp && test_between(r, 0, 1)) w->captures = (Captures){1, {NULL_LAYERS}};
+    const Captures last = {1, {NULL_LAYERS}}, *own = w->mtp ? &last : &w->captures;
     draw_map(w, r);
     open_sessions(w, r);
     coarse.head = coarse_head;
@@ -316,7 +337,7 @@ static void watch_method(Watch *w, Random *r) {
     draw_setting(w, r, text, sizeof text);
     MethodEnv env = {
         .target = &w->target,
-        .adapters = {{&w->draft, 1, NULL_LAYERS, &w->captures, w->mapped ? w->map : NULL, w->mask_states}},
+        .adapters = {{&w->draft, 1, NULL_LAYERS, own, w->mapped ? w->map : NULL, w->mask_states, false}},
         .sampling = {.top_p = 1}};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
     for (int prompt = 0; prompt < 2; prompt++) {
@@ -366,6 +387,9 @@ static void refuses(void **state) {
                   "eagle: DIR"},
         {"eagle3", "method 'eagle3': a draft of EAGLE-3 is needed: give one with --eagle3 DIR, in a config "
                    "eagle3: DIR"},
+        {"mtp",
+         "method 'mtp': an MTP layer is needed, which this model's files don't have: give one with --mtp "
+         "DIR, in a config mtp: DIR"},
         {"dflash", "method 'dflash': a draft of DFlash or DSpark is needed: give one with --dflash DIR, in a "
                    "config dflash: DIR"},
     };
