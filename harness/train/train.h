@@ -19,23 +19,21 @@ typedef struct DomainName {
 // tokenizer, which are its target's, and everything in it has a default.
 typedef struct TrainFile {
     const YamlNode *at;
-    const char *out;       // directory of the model, or of the adapter
-    const char *tokenizer; // a tokenizer.json
-    const char *eos;       // the piece that ends a document
-    const char *start;     // the model whose weights it starts from, by path or name; NULL: random ones
-    const char *teacher;   // the model whose distributions are learnt; NULL: the text's tokens
-    const char *separator; // NULL: a file is a document
-    const char *isa;
-    Words files;                   // paths and patterns, including those of `domains`
+    const char *out;             // directory of the model, or of the adapter
+    const char *tokenizer;       // a tokenizer.json
+    const char *eos;             // the piece that ends a document
+    const char *start;           // the model whose weights it starts from, by path or name; NULL: random ones
+    const char *teacher;         // the model whose distributions are learnt; NULL: the text's tokens
+    const char *separator, *isa; // separator NULL: a file is a document
+    Words files;                 // paths and patterns, including those of `domains`
     DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
-    Words layers;       // whose states eagle3, dflash read; empty: as adapter_captures chooses
-    int forwards;       // of EAGLE's heads; 0: their default
-    int draft_vocab;    // eagle3's tokens; 0: all; -1: a quarter
-    bool normed_heads;  // eagle3's
-    int state, recycle; // mtp's: 0 raw, 1 normed
+    Words layers;            // whose states eagle3, dflash read; empty: as adapter_captures chooses
+    int forwards, head_size; // of EAGLE's heads, 0: their default; 0: width / heads
+    int draft_vocab;         // eagle3's tokens; 0: all; -1: a quarter
+    bool normed_heads;       // eagle3's
+    int state, recycle;      // mtp's: 0 raw, 1 normed
     int draft_layers, block, markov_rank; // of dflash and dspark; 0: their default
-    int head_size;                        // 0: width / heads
     int parallel;     // tokens that a draft guesses in one forward (PARD); 1: it isn't trained for that
     const char *mask; // its piece, or dflash's, that stands for a token to come
     int checkpoint_every, held_out_every; // steps
@@ -64,10 +62,9 @@ typedef struct AnswerOptions {
 typedef struct TrainOptions {
     const char *preset, *tokenizer, *out, *separator; // NULL: not given
     Words files;
-    int steps, batch, begun; // 0: not given
-    double rate;             // 0: not given
-    int stop_after;
-    const char *figure; // as in TrainRun
+    int steps, batch, begun, stop_after; // 0: not given
+    double rate;                         // 0: not given
+    const char *figure;                  // as in TrainRun
     bool fresh, force, json;
     // of an adapter or heads
     const char *config, *variant;       // config: its file; NULL: none
@@ -94,8 +91,7 @@ typedef struct TrainRun {
     int eos;                      // ends a document
     int stop_after;               // steps; 0: at the end
     bool fresh;                   // ignore a checkpoint
-    bool adapter;                 // trains an adapter
-    bool looks;                   // trains nothing and writes nothing
+    bool adapter, looks;          // trains an adapter; trains nothing and writes nothing
     const AnswerOptions *answers; // of an adapter, to learn from after the files; NULL: none
     const char *figure;           // draw the curve at the end to this .svg, .png or .pdf; NULL: don't
     FILE *tell;                   // of lines for people
@@ -104,13 +100,12 @@ typedef struct TrainRun {
     Corpus corpus;           // from here on it is the run's
     DocumentOrigin *origins; // (corpus.documents)
     size_t origin_capacity;
-    int reading; // index of the file
     Trainer trainer;
     Curve curve;
-    char *checkpoint;    // path
-    double held_out;     // the last held-out loss; NAN: none yet
-    double start, shown; // seconds
-    int first_step, shown_step;
+    char *checkpoint;                    // path
+    double held_out;                     // the last held-out loss; NAN: none yet
+    double start, shown;                 // seconds
+    int first_step, shown_step, reading; // reading: index of the file
 } TrainRun;
 
 // Checks that the result may be written and has space, reads the text, and resumes from a checkpoint.
@@ -151,6 +146,5 @@ typedef enum {
     TOP_KINDS
 } OnTop;
 extern const char *const TOP_NAMES[TOP_KINDS];
-
 int train_find_piece(const Tokenizer *t, const char *text); // -1: the tokenizer has no such piece
 bool train_adapter(OnTop what, const char *model, const TrainOptions *o, int *code, Error *e);
