@@ -134,6 +134,7 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
         (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids, a.mask_states, false};
     if (v == ADAPTER_EAGLE || v == ADAPTER_EAGLE3) check_ahead(w, s, METHODS[v]);
     else check(w, METHODS[v]);
+    if (v == ADAPTER_MTP) check_ahead(w, s, "mtp:gamma=3,top=2,total=9");
     if (v == ADAPTER_EAGLE) check_ahead(w, s, beside ? "eagle:total=4,depth=3,top=1" : "eagle:tree=1x1x1");
     if (v == ADAPTER_EAGLE3) check_ahead(w, s, beside ? "eagle3:tree=1x1x1" : "eagle3:total=4,depth=3,top=1");
     for (int i = 0; i < kind.heads; i++) session_release(&s[i]);
