@@ -10,10 +10,10 @@
 enum { NO_WINDOWS = 1 << 20 };
 
 const char ARCHITECTURES_SUPPORTED[] =
-    "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3, mimo, granite, olmo2, "
-    "olmo3, smollm3, "
-    "gemma, gemma2, gemma3_text, glm, glm4, starcoder2, gpt_neox, gpt2, phi, stablelm, cohere, cohere2, "
-    "exaone4, seed_oss, arcee, mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, granitemoeshared";
+    "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3, granite, olmo2, "
+    "olmo3, smollm3, gemma, gemma2, gemma3_text, glm, glm4, starcoder2, gpt_neox, gpt2, phi, stablelm, "
+    "cohere, cohere2, exaone4, seed_oss, arcee, mimo, mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, "
+    "granitemoeshared";
 
 // --- keys of one architecture
 

@@ -75,7 +75,7 @@ static const Arg OPTIONS[] = {
     {"batches", ARG_WORD, AT(batches), .help = "of --schedule; each takes up to the budget", .value = "LIST",
      .fallback = BATCHES},
     {"contexts", ARG_WORD, AT(contexts),
-     .help = "of --schedule, besides that of the prompts: the choice there, by steps timed there",
+     .help = "of --schedule, besides the prompts' own: the choice there, by steps timed there",
      .value = "LIST"},
     {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "127", .help = "--tree: guesses, at most", .value = "N"},
     ARG_FORCE(AT(force)),

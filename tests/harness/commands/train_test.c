@@ -281,7 +281,7 @@ static void refusals(void **state) {
     RUN(*state, 2, &c, "train", "a.yaml", "--dataset", "chat");
     assert_string_equal(text_get(&c.err),
                         "outpace: train: --dataset is for what learns from a model's answers: 'outpace train "
-                        "adapter|heads|eagle|eagle3 MODEL --dataset NAME'\n");
+                        "adapter|heads|eagle|eagle3|mtp|dflash|dspark MODEL --dataset NAME'\n");
     child_release(&c);
     RUN(*state, 2, &c, "tokenizer", "train", "no*.txt");
     assert_string_equal(text_get(&c.err), "outpace: there is no file 'no*.txt'\n");
