@@ -39,14 +39,11 @@ bool eagle_is(const json_t *root) {
     return field_present(root, "speculators_model_type") || (type && architecture_find(type));
 }
 
-static bool is_eagle3(const json_t *root) {
-    const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
-    return field_present(root, "speculators_model_type") || field_present(root, "draft_vocab_size") ||
-           (name && (strstr(name, "Eagle3") || strstr(name, "EAGLE3")));
-}
-
 static AdapterVariant variant_of(const json_t *root) {
-    return field_present(root, MTP_LAYERS) ? ADAPTER_MTP : is_eagle3(root) ? ADAPTER_EAGLE3 : ADAPTER_EAGLE;
+    const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
+    bool third = field_present(root, "speculators_model_type") || field_present(root, "draft_vocab_size") ||
+                 (name && (strstr(name, "Eagle3") || strstr(name, "EAGLE3")));
+    return field_present(root, MTP_LAYERS) ? ADAPTER_MTP : third ? ADAPTER_EAGLE3 : ADAPTER_EAGLE;
 }
 
 // A switch at the top, or in the authors' own part.

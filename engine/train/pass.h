@@ -108,7 +108,7 @@ static inline float pass_scale(const Pass *p, int r) {
 
 // --- drafts of blocks (block.c) --------------------------------------------------------------------------
 
-// The context of the pass's layer: keys and values; the slopes of what is below; the weights' share.
+// The context of the pass's layer: keys and values; the slopes below it; the weights' share.
 void block_context(const Pass *p, int thread, int from, int to);
 void block_below(const Pass *p, int thread, int from, int to);
 void block_weights(void *argument, int thread, int threads);

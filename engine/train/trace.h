@@ -29,7 +29,7 @@ typedef struct Slopes {
     float *attention_norm, *mlp_norm, *token_norm, *state_norm, *head_norms;
 } Slopes;
 
-// One forward of a pass: what the traces don't have, activations and gradients (rows, ...).
+// One forward of a pass, besides the traces: activations and gradients (rows, ...).
 typedef struct Forward {
     float *out;               // (width) above the last layer
     float *out_inverse;       // of `out`

@@ -75,12 +75,12 @@ static const Arg ADAPTER_KEYS[] = {{"out", ARG_WORD, .at = AT(out)},
                                    {"layers", ARG_WORDS, .at = AT(layers)},
                                    {"draft_vocab", ARG_INT, AT(draft_vocab), .low = 0, .high = 1 << 24},
                                    {"normed_heads", ARG_FLAG, .at = AT(normed_heads)},
-                                    {"state", ARG_CHOICE, AT(state), .choices = STATES},
-                                    {"recycle", ARG_CHOICE, AT(recycle), .choices = STATES},
-                                    {"draft_layers", ARG_INT, AT(draft_layers), .low = 1, .high = 64},
-                                    {"block", ARG_INT, AT(block), .low = 2, .high = BLOCK_MOST},
-                                    {"markov_rank", ARG_INT, AT(markov_rank), .low = 1, .high = 1 << 12},
-                                    {"mask", ARG_WORD, .at = AT(mask)},
+                                   {"state", ARG_CHOICE, AT(state), .choices = STATES},
+                                   {"recycle", ARG_CHOICE, AT(recycle), .choices = STATES},
+                                   {"draft_layers", ARG_INT, AT(draft_layers), .low = 1, .high = 64},
+                                   {"block", ARG_INT, AT(block), .low = 2, .high = BLOCK_MOST},
+                                   {"markov_rank", ARG_INT, AT(markov_rank), .low = 1, .high = 1 << 12},
+                                   {"mask", ARG_WORD, .at = AT(mask)},
                                    RUN_KEYS};
 #undef AT
 

@@ -418,8 +418,8 @@ static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
     return true;
 }
 
-// EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them, an
-// MTP layer in three, as FastMTP's; DFlash's and DSpark's defaults are DeepSpec's.
+// EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them,
+// an MTP layer in three, as FastMTP's; DFlash's and DSpark's defaults are DeepSpec's.
 static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainOptions *o,
                         const Model *m, Error *e) {
     static const AdapterVariant VARIANTS[TOP_KINDS] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE,

@@ -58,7 +58,7 @@ typedef struct AnswerOptions {
     const Engine *beside;
 } AnswerOptions;
 
-// The command line: what it gives replaces the file's; a preset fills in keys that the file doesn't have.
+// The command line replaces the file's keys; a preset fills in keys that the file doesn't have.
 typedef struct TrainOptions {
     const char *preset, *tokenizer, *out, *separator; // NULL: not given
     Words files;

@@ -38,7 +38,7 @@ bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out) {
     return found > 0;
 }
 
-// What an answer takes where steps take what they took there; NULL: here.
+// The time of an answer where steps are as long as there; NULL: here.
 static double seconds_at(const TuneResult *r, const TuneAnswer *a, const TuneSurface *there) {
     double at_here[TUNING_MOST_CURVE], at_there[TUNING_MOST_CURVE];
     if (!there || !(a->steps > 0)) return a->seconds;

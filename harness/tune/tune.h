@@ -10,7 +10,7 @@
 // steps.
 //
 // All parts together take no more than the budget, and no more than a share of a sweep of all
-// points. A round is the runner's own round, and what it measured is stored as it ends.
+// points. A round is the runner's own round, stored as it ends.
 #pragma once
 #include "engine/base/text.h"
 #include "harness/analysis/estimates.h"
@@ -110,9 +110,8 @@ bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out);
 // The point's speedup over the baseline in the rounds from `from` on that it has answered; NAN: none.
 double tune_speedup(const TuneResult *r, int point, int from);
 
-// The fastest of those that raced, with its speedup, if the same tokens had been written where steps take what
-// they took `there`: each step by as much longer as one of as many rows is there. Of a draft's passes the time
-// stays. -1: none raced.
+// The fastest of those that raced, with its speedup, had the same tokens been written `there`: each step
+// by as much longer as one of as many rows is there, and a draft's passes as here. -1: none raced.
 int tune_fastest_at(const TuneResult *r, const TuneSurface *there, double *speedup);
 
 // --- printing
