@@ -214,7 +214,7 @@ static bool finish_mtp(const json_t *root, Adapter *a, Shape *s, int layers, con
         !read_state(root, "mtp_state", &normed, place, e) ||
         !read_state(root, "mtp_recycle", &a->kind.recycles_normed, place, e))
         return false;
-    a->captures = normed ? (Captures){0} : (Captures){1, {layers}};
+    a->captures = (Captures){.count = !normed, .layers = {layers}};
     return count == 1 || error_input(e, "'%s' in '%s' is %lld: more than one layer is not supported",
                                      MTP_LAYERS, place, (long long)count);
 }
