@@ -121,7 +121,7 @@ typedef struct Backend {
     // A draft's dynamic tree likewise: `run`, whose last node is read, then `levels` times a run and the head
     // of the next out->top nodes: the best guesses below the level in front, by the sum of ln p along their
     // paths (shared.h). The tree has placeholders: so many chains. out: HEAD_TOP and log_sum of all rows that
-    // are read, in their order. *grown: whether the cards can. NULL: none.
+    // are read, in their order. *grown: false if the cards can't. NULL: none.
     bool (*grow)(void *self, const StepRun *run, const int *names, int levels, HeadOut *out, bool *grown,
                  Error *e);
     // p of a node that `head` has drawn at, over `vocab` ids. NULL: draws are made from logits (draws.h).

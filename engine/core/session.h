@@ -69,7 +69,7 @@ bool session_worked(const Session *s, PhaseSeconds *out);
 
 // Runs every node that is below layer b up to it; b = shape.layers finishes them.
 bool session_run(Session *s, int b, Error *e);
-// Sets input rows, (count, shape_given_width). Of tokens, too, nodes without one start from parents' outputs.
+// Sets input rows, (count, shape_given_width). If it reads tokens, too, others start from parents' outputs.
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e);
 void session_note_given(Session *s, int first, int count); // the caller set them itself (hidden.h)
 // Keeps every node's residual stream after these layers (NULL: none), from the next step on.

@@ -1,5 +1,5 @@
-// Lines that the host and a GPU share, so that both compute the same bits: nothing but sums, products and
-// quotients, which round alike everywhere.
+// Code that the host and a GPU share, so that both compute the same bits: only additions, multiplications and
+// divisions, which round the same way everywhere.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -28,10 +28,11 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e) {
             *out = (AdapterVariant)i;
             return true;
         }
-    return error_input(e,
-                       "unknown adapter variant '%s': kangaroo, with-head, one-layer, mlp, medusa, eagle, "
-                       "mtp, eagle3, dflash",
-                       name);
+    Text names = {0};
+    for (int i = 0; i < VARIANT_COUNT; i++) text_printf(&names, "%s%s", i ? ", " : "", VARIANTS[i]);
+    error_input(e, "unknown adapter variant '%s': %s", name, text_get(&names));
+    text_release(&names);
+    return false;
 }
 
 // --- shape and weights

@@ -65,6 +65,10 @@ typedef enum {
     ADAPTER_ROLES
 } AdapterRole;
 const char *adapter_role_name(AdapterRole role); // adapter, heads, eagle, eagle3, mtp, ..
+// Whether the target's own files hold this adapter: an MTP layer.
+static inline bool adapter_in_target(AdapterRole role, const Model *target) {
+    return role == ADAPTER_FOR_MTP && target->mtp_layers;
+}
 
 // An adapter's own settings; the rest are its target's.
 typedef struct AdapterKind {

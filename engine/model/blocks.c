@@ -103,8 +103,8 @@ static void unpack_q6_k(const uint8_t *block, int8_t *codes, void *scales) {
     }
 }
 
-// Three bits: two of a byte that four codes share, and one that says whether the code isn't 4 less. Of each
-// scale the lower four bits are half a byte, the upper two a quarter.
+// A code of 3 bits is a quarter of a byte, less 4 unless its bit in the first 32 bytes is set. A scale's
+// lower four bits are half a byte, its upper two a quarter.
 static void unpack_q3_k(const uint8_t *block, int8_t *codes, void *scales) {
     const uint8_t *lows = block + 96, *uppers = block + 104;
     ScaleTimes times;

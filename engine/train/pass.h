@@ -98,10 +98,11 @@ void pass_attention(void *argument, int thread, int threads);
 
 // --- the loss (head.c) -----------------------------------------------------------------------------------
 
-static inline int pass_part(const Pass *p, int row) { // that a row of the batch is in
+// The part that a row of the batch is in.
+static inline int pass_part(const Pass *p, int row) {
     return p->batch->blocks ? row - p->batch->blocks[row] : p->forward;
 }
-// Of the loss of row r of the chunk.
+// The weight of row r of the chunk in the loss.
 static inline float pass_scale(const Pass *p, int r) {
     return p->scale * (float)part_weight(p->n, pass_part(p, p->first + r));
 }

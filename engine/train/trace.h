@@ -1,4 +1,4 @@
-// What a pass over a batch leaves: activations, from the forward pass for the backward pass, and gradients.
+// The trace of a pass over a batch: activations that the backward pass reads, and gradients.
 #pragma once
 
 // Activations of a layer, kept from its forward pass for its backward pass; each (rows, ...).
@@ -41,7 +41,7 @@ typedef struct Forward {
     float *qkv_slope;         // (q_width + 2 kv_width)
 } Forward;
 
-// What a draft of blocks has besides; each (rows, ...) but the last line, (HEAD_ROWS, ...).
+// A draft of blocks has these, too; each (rows, ...), those of the last line (HEAD_ROWS, ...).
 typedef struct BlockTrace {
     float *fused, *inverse, *normed, *slope; // fc's (width), its norm, the context (width), its slope
     LayerTrace *layers;                  // (shape.layers) of the context: heads and qkv, where q is unused

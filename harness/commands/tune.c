@@ -20,7 +20,7 @@
 // The result for one batch at one context.
 typedef struct Tuned {
     int batch, drafted; // drafted: tokens a step; 0: autoregressive decoding is as fast
-    int context;        // 0: that of the prompts, raced; another is reckoned
+    int context;        // 0: the prompts' own, where points raced; others are reckoned
     double speedup;     // NAN: nothing was measured
     Interval interval;
     Text method; // the choice
@@ -75,8 +75,7 @@ static const Arg OPTIONS[] = {
     {"batches", ARG_WORD, AT(batches), .help = "of --schedule; each takes up to the budget", .value = "LIST",
      .fallback = BATCHES},
     {"contexts", ARG_WORD, AT(contexts),
-     .help = "of --schedule, besides the prompts' own: the choice there, by steps timed there",
-     .value = "LIST"},
+     .help = "of --schedule: also choose for these, by steps timed at each", .value = "LIST"},
     {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "127", .help = "--tree: guesses, at most", .value = "N"},
     ARG_FORCE(AT(force)),
     {"racers", ARG_INT, AT(race.racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
@@ -222,13 +221,10 @@ static bool make_room(const TuneArguments *a, Plan *p, Error *e) {
 static bool tune_once(const TuneArguments *a, Tuned *tuned, CommandLine *line, Error *e) {
     Plan *p = mem_new(1, sizeof *p);
     bool ok = tune_prepare(&a->ask, p, e);
-    if (ok && !make_room(a, p, e)) {
-        plan_release(p);
-        ok = false;
-    }
     if (ok) {
         plan_warn(p);
-        ok = a->tree ? tune_tree(a, &a->race, p, e) : tune_prepared(a, &a->race, p, tuned, line, e);
+        ok = make_room(a, p, e) &&
+             (a->tree ? tune_tree(a, &a->race, p, e) : tune_prepared(a, &a->race, p, tuned, line, e));
         plan_release(p);
     }
     mem_free(p);
@@ -239,10 +235,11 @@ static bool tune_once(const TuneArguments *a, Tuned *tuned, CommandLine *line, E
 
 static const Column COLUMNS[] = {
     {"batch", "batch", AS_COUNT, .help = "sequences that share a step"},
-    {"context", "context", AS_COUNT, .help = "by steps timed there, not raced; 0: that of the prompts"},
+    {"context", "context", AS_COUNT,
+     .help = "0: the prompts' own; others by steps timed there, without a race"},
     {"drafted", "drafted", AS_COUNT, .help = "tokens a step; 0: autoregressive decoding is as fast"},
     {"speedup speedup_low speedup_high", "speedup", AS_MEASURED,
-     .help = "of the choice, in the race; reckoned at another context"},
+     .help = "of the choice, in the race; at other contexts reckoned"},
     {.head = "[95%]", .kind = AS_REACH},
     {"method", "choice", .help = "with its parameters"},
 };

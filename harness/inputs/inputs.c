@@ -60,9 +60,9 @@ static bool open_model(InputModel *m, bool weights, Error *e) {
     else if (f->draft)
         ok = weights ? model_open(&m->draft, &m->draft_weights, f->draft, e)
                      : model_open_config(&m->draft, f->draft, e);
-    char **mtp = &f->adapters[ADAPTER_FOR_MTP];
-    if (!*mtp && m->model.mtp_layers) *mtp = mem_text(f->target, strlen(f->target));
     for (int i = 0; ok && i < ADAPTER_ROLES; i++) {
+        if (!f->adapters[i] && adapter_in_target((AdapterRole)i, &m->model))
+            f->adapters[i] = mem_text(f->target, strlen(f->target));
         if (!f->adapters[i]) continue;
         if (f->unmade) adapter_describe(&m->adapters[i], &f->kinds[i], &m->model);
         else

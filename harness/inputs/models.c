@@ -81,7 +81,7 @@ static bool open_others(Models *m, const ModelChoice *c, Error *e) {
     m->has_draft = c->draft != NULL;
     if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
     for (int i = 0; i < ADAPTER_ROLES; i++) {
-        bool own = i == ADAPTER_FOR_MTP && m->target.model.mtp_layers;
+        bool own = adapter_in_target((AdapterRole)i, &m->target.model);
         const char *dir = c->adapters[i] || !own ? c->adapters[i] : c->target;
         if (dir && !engine_open_adapter(&m->adapters[i], &m->target, dir, &options, &m->adapter_memory[i], e))
             return error_within(e, "--%s '%s'", adapter_role_name(i), dir);

@@ -29,13 +29,13 @@ typedef struct TrainFile {
     DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
     Words layers;            // whose states eagle3, dflash read; empty: as adapter_captures chooses
-    int forwards, head_size; // of EAGLE's heads, 0: their default; 0: width / heads
+    int forwards, head_size; // forwards of EAGLE's heads, 0: their default; head_size 0: width / heads
     int draft_vocab;         // eagle3's tokens; 0: all; -1: a quarter
     bool normed_heads;       // eagle3's
     int state, recycle;      // mtp's: 0 raw, 1 normed
     int draft_layers, block, markov_rank; // of dflash and dspark; 0: their default
     int parallel;     // tokens that a draft guesses in one forward (PARD); 1: it isn't trained for that
-    const char *mask; // its piece, or dflash's, that stands for a token to come
+    const char *mask; // the piece in place of an unknown token, for `parallel` and dflash
     int checkpoint_every, held_out_every; // steps
     int optimizer, schedule, decays;      // the enums of config.optimizer
     double norm_epsilon;

@@ -38,25 +38,29 @@ bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out) {
     return found > 0;
 }
 
-// The time of an answer where steps are as long as there; NULL: here.
-static double seconds_at(const TuneResult *r, const TuneAnswer *a, const TuneSurface *there) {
-    double at_here[TUNING_MOST_CURVE], at_there[TUNING_MOST_CURVE];
-    if (!there || !(a->steps > 0)) return a->seconds;
-    TuningCurve near = tune_curve(&r->surface, at_here), far = tune_curve(there, at_there);
-    double rows = a->rows / a->steps, longer = tuning_curve_at(&far, rows) - tuning_curve_at(&near, rows);
+// The times of steps here and at another context.
+typedef struct Elsewhere {
+    double here[TUNING_MOST_CURVE], there[TUNING_MOST_CURVE];
+    TuningCurve near, far;
+} Elsewhere;
+
+// An answer's time; not as measured, but elsewhere, unless that's NULL.
+static double seconds_at(const TuneResult *r, const TuneAnswer *a, const Elsewhere *x) {
+    if (!x || !(a->steps > 0)) return a->seconds;
+    double rows = a->rows / a->steps,
+           longer = tuning_curve_at(&x->far, rows) - tuning_curve_at(&x->near, rows);
     return a->seconds + a->steps * longer / r->batch; // a sequence's part
 }
 
 // The baseline answers in every round.
-static double speedup_at(const TuneResult *r, const TuneSurface *there, int point, int from) {
+static double speedup_at(const TuneResult *r, const Elsewhere *x, int point, int from) {
     const TuneSeat *s = &r->seats[point], *base = &r->seats[r->points];
     double own = 0, whole = 0;
     for (size_t i = 0, k = 0; i < s->count; i++) {
         if (s->answers[i].round < from) continue;
         while (k < base->count && base->answers[k].round < s->answers[i].round) k++;
         if (k == base->count) break;
-        own += seconds_at(r, &s->answers[i], there);
-        whole += seconds_at(r, &base->answers[k], there);
+        own += seconds_at(r, &s->answers[i], x), whole += seconds_at(r, &base->answers[k], x);
     }
     return own > 0 ? whole / own : NAN;
 }
@@ -67,8 +71,11 @@ static int from_race(const TuneResult *r) { return r->race_rounds ? r->sample_ro
 
 int tune_fastest_at(const TuneResult *r, const TuneSurface *there, double *speedup) {
     int best = -1;
+    Elsewhere at;
+    at.near = tune_curve(&r->surface, at.here);
+    at.far = tune_curve(there, at.there);
     for (int i = 0; i < r->points; i++) {
-        double x = r->seats[i].raced || !r->race_rounds ? speedup_at(r, there, i, from_race(r)) : NAN;
+        double x = r->seats[i].raced || !r->race_rounds ? speedup_at(r, &at, i, from_race(r)) : NAN;
         if (x > 0 && (best < 0 || x > *speedup)) best = i, *speedup = x;
     }
     return best;

@@ -110,8 +110,9 @@ bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out);
 // The point's speedup over the baseline in the rounds from `from` on that it has answered; NAN: none.
 double tune_speedup(const TuneResult *r, int point, int from);
 
-// The fastest of those that raced, with its speedup, had the same tokens been written `there`: each step
-// by as much longer as one of as many rows is there, and a draft's passes as here. -1: none raced.
+// The point that would be fastest at the context of `there`, and its speedup, of those that raced (of the
+// sample without a race): each step emits its tokens, and takes as much longer as a step of its rows does
+// there; a draft's passes take as long as here. -1: there is none.
 int tune_fastest_at(const TuneResult *r, const TuneSurface *there, double *speedup);
 
 // --- printing

@@ -20,9 +20,8 @@
 //                       f0   f1   s    s
 //
 // mtp: a layer that models ship with (INPUT_MTP). Which of two states it reads isn't in its files: h_0 is the
-// target's last residual stream or the final norm's output (`state`), and below a guess it's the layer's
-// output, which its children read by themselves, or that under its last norm, which they are given
-// (`recycle`).
+// target's last residual stream or the final norm's output (`state`). Below a guess it's the layer's output,
+// which children read by themselves, or its last norm's, which they are given (`recycle`).
 //
 // Invariants between steps (eagle_check): the draft's cache and the pending rows together are one row for
 // each token of the sequence except the first, or the draft rests until the next prompt; a guess comes after
@@ -69,9 +68,9 @@ static const Arg MTP_PARAMS[] = {
     {"total", ARG_INT, AT(total), 2, TREE_MAX_NODES, "60", .help = "most rows of such a tree"},
     {"tree", ARG_TEXT, AT(tree), .fallback = "dynamic", .help = "as eagle's; a fixed one has no gamma"},
     {"state", ARG_CHOICE, AT(state), .fallback = "auto", .choices = STATES,
-     .help = "the target's, in front of its final norm (raw) or behind it; auto: by the draft's config"},
+     .help = "the target's, before its final norm (raw) or after it; auto: by the draft's config"},
     {"recycle", ARG_CHOICE, AT(recycle), .fallback = "auto", .choices = STATES,
-     .help = "the layer's own, below the first guess: in front of its last norm or behind it"},
+     .help = "the layer's own, below the first guess: before its last norm or after it"},
 };
 
 static const char *const SOURCES[] = {"draft"};

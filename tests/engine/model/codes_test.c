@@ -62,7 +62,7 @@ static void check(const Case *c) {
     WeightSpec s = {.name = "x", .which = W_EMBEDDING, .layer = -1, .rows = ROWS, .columns = COLUMNS};
     Error e = {0};
     if (!blocks_bind(&b, &s, format, &(Found){&stored, &shard}, &e)) fail_msg("%s: %s", c->format, e.text);
-    // What memory has more than the file: 4 bytes a nest; codes of 3 bits are kept as 6, of 4 that name levels as 8.
+    // Memory beyond the file's size: 4 bytes a nest; codes of 3 bits are kept in 6, names of levels in 8.
     const char *f = c->format;
     size_t more = format->codes.kind == SCALES_NESTED ? 4 : f[0] == 'I' ? (size_t)format->numbers / 2 : 0;
     if (strcmp(f, "Q3_K") == 0) more = 100;
