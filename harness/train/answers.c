@@ -167,7 +167,7 @@ static bool read_prompts(Answers *a, Error *e) {
         bool ok =
             dataset_open(&d, &request, e) && prompts_of_dataset(&d, a->run->tokenizer, &used, &a->prompts, e);
         dataset_release(&d);
-        if (!ok) return false;
+        if (!ok) return !whole && error_within(e, "--split %s ('all' takes a set without splits)", o->split);
     }
     size_t kept = 0, all = a->prompts.count;
     for (size_t i = 0; i < all; i++)

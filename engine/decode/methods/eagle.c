@@ -489,6 +489,6 @@ const MethodInfo method_eagle3 = {
 
 const MethodInfo method_mtp = {
     .name = "mtp",
-    .summary = "the same with the MTP layer in the model's own files, or another (--mtp DIR)",
+    .summary = "drafts as eagle does, by the MTP layer in the model's own files, or another (--mtp DIR)",
     .needs = NEEDS_MTP,
     EAGLE_ROWS(MTP_PARAMS)};
