@@ -71,6 +71,7 @@ static struct {
     unsigned long blocks, launches;
     bool early;           // this launch may begin early
     const void *constant; // and read this before it waits
+    bool locked_out;      // this block cannot reach the rest before
     std::vector<BulkCopy> bulk;
 } s;
 
@@ -134,7 +135,7 @@ static void wait_for(const char *what) {
 static const char WAITS_FOR_LAUNCHES[] = "the wait for the launches in front";
 
 static void open_barrier() {
-    if (s.early && simt_settings.early && s.barrier == WAITS_FOR_LAUNCHES) device_reach_all();
+    if (s.locked_out && s.barrier == WAITS_FOR_LAUNCHES) device_reach_all();
     s.at_barrier = 0;
     for (int i = 0; i < s.count; i++)
         if (!s.threads[i].left) make_ready(i);
@@ -150,7 +151,7 @@ void simt_barrier(const char *place) {
 
 void simt_wait_for_launches() {
     s.threads[s.current].waited = true;
-    if (s.early && simt_settings.early) simt_barrier(WAITS_FOR_LAUNCHES);
+    if (s.locked_out) simt_barrier(WAITS_FOR_LAUNCHES);
 }
 
 void simt_warp(SimtOp *op, void *lane) {
@@ -305,7 +306,7 @@ static void thread_main() {
     abort();
 }
 
-static void run_block(unsigned number) {
+static void run_block(unsigned number, bool locked_out) {
     blockIdx = {number % gridDim.x, number / gridDim.x % gridDim.y, number / gridDim.x / gridDim.y};
     if (s.shared_bytes) memset(s.shared.data, simt_settings.poison, s.shared_bytes);
     s.live = s.count;
@@ -323,7 +324,8 @@ static void run_block(unsigned number) {
         make_ready(i);
     }
     for (int i = 0; i < s.count / WARP; i++) s.warps[i].arrived = 0;
-    if (s.early && simt_settings.early) device_reach_only(s.constant);
+    s.locked_out = locked_out;
+    if (locked_out) device_reach_only(s.constant);
     int first = next_ready();
     go_on(first);
     fiber_switch(&s.host, &s.fibers[first], false);
@@ -331,14 +333,16 @@ static void run_block(unsigned number) {
     s.blocks++;
 }
 
-// Blocks too come in the order asked for: none may count on another.
+// Blocks too come in the order asked for: none may count on another. The first and the last to come stand for all
+// where a launch begins early: taking memory away from each costs more than the kernels.
 static void run_blocks() {
     unsigned n = gridDim.x * gridDim.y * gridDim.z;
     std::vector<unsigned> order(n);
     for (unsigned i = 0; i < n; i++) order[i] = simt_settings.order == SIMT_REVERSED ? n - 1 - i : i;
     if (simt_settings.order == SIMT_RANDOM)
         for (unsigned i = n; i > 1; i--) std::swap(order[i - 1], order[draw(i)]);
-    for (unsigned i : order) run_block(i);
+    for (unsigned i = 0; i < n; i++)
+        run_block(order[i], s.early && simt_settings.early && (i == 0 || i == n - 1));
 }
 
 static void use_shared(size_t bytes) {
