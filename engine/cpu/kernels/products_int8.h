@@ -20,15 +20,36 @@ typedef struct BlockScales {
     float last[SCALES / 2 + LANES];
 } BlockScales;
 
+// Codes of 6 bits: a block's two scales are neighbours.
+static inline void block_times(const unsigned char *at, int nests, BlockScales *out) {
+    enum { BLOCKS = GROUPS_TIMES / 2 };
+    typedef int16_t Pairs __attribute__((vector_size(2 * BLOCKS)));
+    for (int n = 0; n < nests; n++, at += sizeof(ScaleTimes)) {
+        float of = half_at(at + offsetof(ScaleTimes, scale));
+        Pairs pairs;
+        memcpy(&pairs, at + offsetof(ScaleTimes, factor), sizeof pairs);
+        EightInts both = __builtin_convertvector(pairs, EightInts);
+        EightFloats first = __builtin_convertvector(both << 24 >> 24, EightFloats) * of;
+        EightFloats last = __builtin_convertvector(both >> 8, EightFloats) * of;
+        memcpy(out->of.scale + n * BLOCKS, &first, sizeof first);
+        memcpy(out->last + n * BLOCKS, &last, sizeof last);
+    }
+}
+
 static __attribute__((noinline)) void block_scales(const Tensor *w, bool split, const unsigned char *of_row,
                                                    int first, int count, BlockScales *out) {
     int group = w->codes.group, apart = group == 4 * INT8_BLOCK ? 2 : group == 2 * INT8_BLOCK;
     // cppcheck-suppress [uninitvar, ctuuninitvar]
     float *scale = out->of.scale, *low = out->of.low; // to be filled
+    bool times = split && w->codes.kind == SCALES_TIMES;
     GroupScales both;
-    read_scales(w, of_row, split ? 2 * first : first >> apart, split ? 2 * count : count >> apart,
-                split ? &both : &out->of);
-    for (int b = 0; split && b < count; b++) {
+    if (times)
+        block_times(of_row + (size_t)(2 * first / GROUPS_TIMES) * sizeof(ScaleTimes),
+                    2 * count / GROUPS_TIMES, out);
+    else
+        read_scales(w, of_row, split ? 2 * first : first >> apart, split ? 2 * count : count >> apart,
+                    split ? &both : &out->of);
+    for (int b = 0; split && !times && b < count; b++) {
         scale[b] = both.scale[2 * b];
         out->last[b] = both.scale[2 * b + 1];
     }

@@ -11,31 +11,54 @@ typedef struct GroupScales {
 } GroupScales;
 #define CODE_BASE (0x1p15f + 128)
 
-enum { NESTS = SCALES / GROUPS_NESTED };
-_Static_assert(2 * NESTS == LANES, "the halves of all nests are one vector");
+// --- a group's bytes become floats in registers: on the stack, a vector read from where its parts were just
+// written waits until they have left the pipeline, a fifth of a token's time
+
+static inline float half_at(const unsigned char *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+#if defined(__F16C__)
+    return _cvtsh_ss(half);
+#else
+    return f16_to_f32(half);
+#endif
+}
+
+typedef int32_t EightInts __attribute__((vector_size(32)));
+typedef uint32_t EightBits __attribute__((vector_size(32)));
+typedef float EightFloats __attribute__((vector_size(32)));
+
+INLINE void scale_eight(const unsigned char *p, bool is_signed, float factor, float *out) {
+    const EightBits up = {24, 16, 8, 0, 24, 16, 8, 0}, down = {0, 8, 16, 24, 0, 8, 16, 24};
+    uint32_t a, b;
+    memcpy(&a, p, sizeof a);
+    memcpy(&b, p + sizeof a, sizeof b);
+    EightBits bytes = {a, a, a, a, b, b, b, b};
+    EightInts whole = is_signed ? (EightInts)(bytes << up) >> 24 : (EightInts)(bytes >> down & 255);
+    EightFloats x = __builtin_convertvector(whole, EightFloats) * factor;
+    memcpy(out, &x, sizeof x);
+}
 
 static __attribute__((noinline)) void read_nests(const unsigned char *at, int count, GroupScales *out) {
-    uint16_t halves[LANES] = {0};
-    uint8_t factors[SCALES] = {0}, lows[SCALES] = {0};
-    float of[LANES];
-    for (int n = 0; n < count; n++) {
-        const unsigned char *nest = at + (size_t)n * sizeof(ScaleNest);
-        memcpy(&halves[n], nest + offsetof(ScaleNest, scale), sizeof *halves);
-        memcpy(&halves[NESTS + n], nest + offsetof(ScaleNest, low), sizeof *halves);
-        memcpy(factors + n * GROUPS_NESTED, nest + offsetof(ScaleNest, factor), GROUPS_NESTED);
-        memcpy(lows + n * GROUPS_NESTED, nest + offsetof(ScaleNest, lows), GROUPS_NESTED);
+    for (int n = 0; n < count; n++, at += sizeof(ScaleNest)) {
+        float scale = half_at(at + offsetof(ScaleNest, scale)), low = half_at(at + offsetof(ScaleNest, low));
+        scale_eight(at + offsetof(ScaleNest, factor), false, scale, out->scale + n * GROUPS_NESTED);
+        scale_eight(at + offsetof(ScaleNest, lows), false, -low, out->low + n * GROUPS_NESTED);
     }
-    lanes_store(of, lanes_f16(halves));
-    for (int i = 0; i < count * GROUPS_NESTED; i++) {
-        out->scale[i] = (float)factors[i];
-        out->low[i] = (float)lows[i];
-    }
-    for (int n = 0; n < count; n++)
-        for (int i = n * GROUPS_NESTED; i < (n + 1) * GROUPS_NESTED; i++) {
-            out->scale[i] *= of[n];
-            out->low[i] *= -of[NESTS + n];
-        }
 }
+
+static __attribute__((noinline)) void read_times(const unsigned char *at, int count, GroupScales *out) {
+    for (int n = 0; n < count; n++, at += sizeof(ScaleTimes)) {
+        const unsigned char *factor = at + offsetof(ScaleTimes, factor);
+        float of = half_at(at + offsetof(ScaleTimes, scale)), *scale = out->scale + n * GROUPS_TIMES;
+        scale_eight(factor, true, of, scale);
+        scale_eight(factor + 8, true, of, scale + 8);
+        for (int i = 0; i < GROUPS_TIMES; i++) out->low[n * GROUPS_TIMES + i] = -32 * scale[i];
+    }
+}
+_Static_assert(GROUPS_NESTED == 8 && GROUPS_TIMES == 16, "eights");
+
+// --- other forms
 
 INLINE void read_halves(const unsigned char *at, int count, float below, GroupScales *out) {
     uint16_t last[SCALES] = {0};
@@ -60,24 +83,6 @@ static __attribute__((noinline)) void read_half_pairs(const unsigned char *at, i
             out->low[i + k] = both[2 * k + 1];
         }
     }
-}
-
-static __attribute__((noinline)) void read_times(const unsigned char *at, int count, GroupScales *out) {
-    uint16_t halves[LANES] = {0};
-    int8_t factors[LANES * GROUPS_TIMES]; // of our own: the loop is vectorised
-    float of[LANES];
-    for (int n = 0; n < count; n++) {
-        const unsigned char *times = at + (size_t)n * sizeof(ScaleTimes);
-        memcpy(&halves[n], times + offsetof(ScaleTimes, scale), sizeof *halves);
-        memcpy(factors + n * GROUPS_TIMES, times + offsetof(ScaleTimes, factor), GROUPS_TIMES);
-    }
-    lanes_store(of, lanes_f16(halves));
-    for (int n = 0; n < count; n++)
-        for (int i = n * GROUPS_TIMES; i < (n + 1) * GROUPS_TIMES; i++) {
-            // cppcheck-suppress uninitvar
-            out->scale[i] = (float)factors[i] * of[n];
-            out->low[i] = -32 * out->scale[i];
-        }
 }
 
 INLINE void read_pairs(const unsigned char *at, int count, float *restrict scale, float *restrict low) {
