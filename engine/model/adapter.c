@@ -60,7 +60,7 @@ static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
     s.head_dim = target->head_dim;
     s.mlp_width = target->mlp_width;
     s.input = v == ADAPTER_EAGLE3 ? INPUT_PAIRED : v == ADAPTER_MTP ? INPUT_MTP : INPUT_FUSED;
-    s.layers = 1;
+    s.layers = kind->layers ? kind->layers : 1;
     if (kind->kv_heads) s.kv_heads = kind->kv_heads;
     s.rope = (Rope){.kind = ROPE_PLAIN, .theta = target->rope.theta, .factor = 1, .attention_factor = 1};
     s.rope.pairs = s.head_dim / 2;
@@ -68,6 +68,7 @@ static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
     if (kind->vocab) s.vocab = s.real_vocab = kind->vocab;
     s.states = adapter_captures(kind, target).count;
     s.fc_bias = v == ADAPTER_EAGLE;
+    s.mask_token = kind->mask;
     if (kind->normed_heads) s.qk_norm = QK_NORM_HEADS;
     return s;
 }

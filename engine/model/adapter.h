@@ -81,9 +81,8 @@ typedef struct AdapterKind {
     int vocab;            // eagle3's, for fewer tokens than the target has; 0: the target's
     bool normed_heads;    // eagle3's in the form of DeepSpec, and dflash's: heads of q and k are normed
     int layers;           // of DFlash's and EAGLE's; 0: one
-    // dflash's
-    BlockDraft block;
-    int mask; // the token of a place to be guessed
+    BlockDraft block;     // dflash's
+    int mask; // dflash's and P-EAGLE's: the token of a place to be guessed; 0: of eagle3's, it has none
 } AdapterKind;
 
 typedef struct Adapter {
@@ -142,5 +141,6 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
 void eagle_config(const AdapterKind *kind, const Shape *target, Text *out);
 // A weight's name without its ending, maybe written to `out`; NULL: such drafts lack it.
 const char *eagle_name(AdapterVariant v, const Shape *s, int layer, Weight w, char out[TENSOR_NAME]);
+extern const char eagle_mask[]; // the name of the tensor of a mask's states, of P-EAGLE's
 bool eagle_has_hidden_norm(const Shard *shard);
 bool eagle_bind(Adapter *a, const Model *target, const Shard *shards, const char *dir, Error *e); // all files

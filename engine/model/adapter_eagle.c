@@ -29,7 +29,8 @@ static const struct {
     int first;
 } LAYER_KEYS[] = {{IDS, 1}, {"target_layer_ids", 0}, {"aux_hidden_state_layer_ids", 1}};
 enum { LAYER_KEY_COUNT = sizeof LAYER_KEYS / sizeof *LAYER_KEYS };
-static const char MIDLAYER[] = "midlayer.", FIRST_LAYER[] = "layers.0.", MASK[] = "mask_hidden";
+static const char MIDLAYER[] = "midlayer.", FIRST_LAYER[] = "layers.0.";
+const char eagle_mask[] = "mask_hidden";
 static const char MTP_LAYER[] = "model.mtp_layers.0.", MTP_LAYERS[] = "num_nextn_predict_layers";
 
 // --- config.json
@@ -256,6 +257,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     a->kind.heads = 1;
     a->kind.layers = m.shape.layers > 1 ? m.shape.layers : 0;
     a->kind.normed_heads = m.shape.qk_norm == QK_NORM_HEADS;
+    a->kind.mask = m.shape.mask_token;
     a->models[0] = (Model){.shape = m.shape, .dtype = target->dtype, .bos = -1};
     snprintf(a->models[0].architecture, sizeof a->models[0].architecture, "%s",
              adapter_variant_name(a->kind.variant));
@@ -281,7 +283,7 @@ void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
                 normed ? "qwen3"
                 : mtp  ? "mimo"
                        : "llama",
-                mtp ? target->layers : 1, s.width, s.mlp_width, s.heads, s.kv_heads, s.head_dim,
+                mtp ? target->layers : s.layers, s.width, s.mlp_width, s.heads, s.kv_heads, s.head_dim,
                 target->vocab, (double)s.norm_epsilon, s.rope.theta, s.context);
     if (third) {
         Captures c = adapter_captures(k, target);
@@ -290,6 +292,8 @@ void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
             text_printf(out, "%s%d", i ? ", " : "", c.layers[i] - 1 + LAYER_KEYS[normed].first);
         text_puts(out, "]");
         if (normed) text_printf(out, ", \"num_target_layers\": %d", target->layers);
+        if (k->mask)
+            text_printf(out, ", \"speculators_model_type\": \"peagle\", \"mask_token_id\": %d", k->mask);
     }
     static const char *const states[] = {"raw", "normed"};
     if (mtp)
@@ -371,7 +375,8 @@ static bool check_used(const WeightSpec *specs, const Shape *s, const Shard *sha
     for (size_t i = 0; i < shard->header.count; i++) {
         const char *name = shard->header.tensors[i].name;
         bool used = strcmp(name, "d2t") == 0 || strcmp(name, "t2d") == 0 ||
-                    text_ends(name, "rotary_emb.inv_freq") || (s->mask_token && strcmp(name, MASK) == 0) ||
+                    text_ends(name, "rotary_emb.inv_freq") ||
+                    (s->mask_token && strcmp(name, eagle_mask) == 0) ||
                     (s->input == INPUT_MTP && strncmp(name, MTP_LAYER, strcspn(MTP_LAYER, "0")) != 0);
         for (int k = 0; k < s->layers * (int)WEIGHTS && !used; k++) used = is_named(&specs[k], name);
         if (!used)
@@ -447,15 +452,16 @@ bool adapter_read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e
 // The states of a mask, (1, 1, fc's input).
 static bool read_mask_states(Adapter *a, const Shard *shard, const char *dir, Error *e) {
     const Shape *s = &a->models[0].shape;
-    const StoredTensor *t = safetensors_find(&shard->header, MASK);
+    const StoredTensor *t = safetensors_find(&shard->header, eagle_mask);
     int columns = shape_fc_width(s);
     Dtype dtype;
     if (!s->mask_token) return true;
-    if (!t) return error_input(e, "'%s/%s' has no tensor '%s', a mask's states", dir, shard->name, MASK);
+    if (!t)
+        return error_input(e, "'%s/%s' has no tensor '%s', a mask's states", dir, shard->name, eagle_mask);
     bool fits = t->rank > 0 && t->dims[t->rank - 1] == columns && safetensors_dtype(t, &dtype);
     for (int i = 0; fits && i < t->rank - 1; i++) fits = t->dims[i] == 1;
     if (!fits)
-        return error_input(e, "tensor '%s' in '%s/%s' must be numbers of shape (1, 1, %d)", MASK, dir,
+        return error_input(e, "tensor '%s' in '%s/%s' must be numbers of shape (1, 1, %d)", eagle_mask, dir,
                            shard->name, columns);
     a->mask_states = mem_new((size_t)columns, sizeof *a->mask_states);
     for (int i = 0; i < columns; i++)

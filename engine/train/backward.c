@@ -54,9 +54,10 @@ static void last_norm(const Pass *p, int thread, int from, int to) {
                    .parts = n->slopes.mlp_norm};
     size_t first = (size_t)from * (size_t)n->shape.width,
            count = (size_t)(to - from) * (size_t)n->shape.width;
-    if (p->carried && n->recycles_normed)
+    bool carried = p->carried && !network_is_parallel(n);
+    if (carried && n->recycles_normed)
         n->kernels->add(f->normed_slope + first, n->slopes.stream + first, count);
-    if (!p->carried || n->recycles_normed) memset(n->slopes.stream + first, 0, count * sizeof(float));
+    if (!carried || n->recycles_normed) memset(n->slopes.stream + first, 0, count * sizeof(float));
     if (s.weight == NO_PARAMETER) n->kernels->add(n->slopes.stream + first, f->normed_slope + first, count);
     else norm_backward(p, &s, from, to);
 }
@@ -166,12 +167,12 @@ static void qkv_rows(const Pass *p, int thread, int from, int to) {
     const Slopes *d = &n->slopes;
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     NormSlope norm = {t->in, t->inverse, plan->at[W_ATTENTION_NORM], d->middle, d->stream, d->attention_norm};
-    const Forward *f = pass_here(p);
+    float *slope = t->qkv_slope, *normed_slope = pass_here(p)->normed_slope;
     if (network_is_block(n)) block_below(p, thread, from, to);
-    pass_turn(p, f->qkv_slope, 0, from, to);
-    if (layer_has(plan, W_Q_NORM)) pass_heads_backward(p, t, f->qkv_slope, 0, from, to);
-    linear_backward_input(&qkv, f->qkv_slope, n->weights + plan->at[W_Q], f->normed_slope, from, to);
-    if (network_is_eagle(n)) eagle_below(p, thread, from, to);
+    pass_turn(p, slope, 0, from, to);
+    if (layer_has(plan, W_Q_NORM)) pass_heads_backward(p, t, slope, 0, from, to);
+    linear_backward_input(&qkv, slope, n->weights + plan->at[W_Q], normed_slope, from, to);
+    if (network_is_eagle(n) && !p->layer) eagle_below(p, thread, from, to);
     else norm_backward(p, &norm, from, to);
 }
 
@@ -180,12 +181,13 @@ static void qkv_weights(void *argument, int thread, int threads) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
-    pass_weight(p, &qkv, thread, threads, pass_here(p)->qkv_slope, pass_trace(p)->normed, plan->at[W_Q]);
+    const LayerTrace *t = pass_trace(p);
+    pass_weight(p, &qkv, thread, threads, t->qkv_slope, t->normed, plan->at[W_Q]);
     if (thread == 0 && layer_has(plan, W_Q_NORM)) {
         pass_add_head_norm(p, 0, plan->at[W_Q_NORM]);
         pass_add_head_norm(p, 1, plan->at[W_K_NORM]);
     }
-    if (network_is_eagle(n)) eagle_weights(p, thread, threads);
+    if (network_is_eagle(n) && !p->layer) eagle_weights(p, thread, threads);
     else if (thread == 0) pass_add_parts(p, n->slopes.attention_norm, plan->at[W_ATTENTION_NORM]);
 }
 

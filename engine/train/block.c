@@ -115,11 +115,6 @@ void block_bias_backward(const Pass *p, int thread, int from, int to) {
                           from, to);
 }
 
-// to += by * from
-static void add_times(float by, const float *from, int count, float *to) {
-    for (int i = 0; i < count; i++) to[i] += by * from[i];
-}
-
 float block_doubt(const Pass *p, int r, const float *chances, const float *wanted) {
     const Network *n = p->n;
     const float *y = pass_row(n->out_normed, p->first + r, n->shape.width),
@@ -149,8 +144,8 @@ void block_head_weights(void *argument, int thread, int threads) {
     for (int r = 0; r < p->rows && !thread && at[W_CONFIDENCE] != NO_PARAMETER; r++) {
         float by = n->block.doubts[r] * pass_scale(p, r), *w = n->gradients + at[W_CONFIDENCE];
         if (p->batch->targets[p->first + r] < 0) continue;
-        add_times(by, pass_row(n->out_normed, p->first + r, width), width, w);
-        add_times(by, pass_row(n->block.front, r, rank), rank, w + width);
+        pass_add_times(by, pass_row(n->out_normed, p->first + r, width), (size_t)width, w);
+        pass_add_times(by, pass_row(n->block.front, r, rank), (size_t)rank, w + width);
         n->gradients[at[W_CONFIDENCE_BIAS]] += by;
     }
 }

@@ -34,6 +34,7 @@ static void identity_text(const Trainer *t, const char *corpus, Text *out) {
     const AdapterKind *k = &c->adapter->kind;
     text_printf(out, "adapter %s exit %d heads %d key heads %d target %s\n", adapter_variant_name(k->variant),
                 k->exit_layer, k->heads, k->kv_heads, c->adapter->name);
+    if (k->variant == ADAPTER_EAGLE3 && k->mask) text_printf(out, "mask %d layers %d ", k->mask, k->layers);
     if (k->variant == ADAPTER_DFLASH)
         text_printf(out, "layers %d block %d rank %d confidence %d ", k->layers, k->block.rows, k->block.rank,
                     (int)k->block.confidence);

@@ -18,6 +18,10 @@
 //              1    .  .  *  .  .
 //              2    .  .  *  .  .
 //
+// P-EAGLE is EAGLE-3, maybe with plain layers above the first, whose later forwards read no output: all of
+// their rows are masks, of one token's embedding and of states that are learnt, at the places where use has
+// them. Its authors leave out more of the rows the later the forward, for memory; here all of them learn.
+//
 // Gradients go through the outputs of all forwards. EAGLE-1's loss is the distance of out from the target's
 // next state (smooth L1, mean over the width), and a tenth of the cross-entropy; the others' is the
 // cross-entropy alone. A forward weighs FORWARD_DECAY of the one before it (head.c).
@@ -29,11 +33,13 @@
 static bool is_eagle_1(const Network *n) { return n->shape.input == INPUT_FUSED; }
 static bool is_mtp(const Network *n) { return n->shape.input == INPUT_MTP; }
 
+static bool is_mask(const Pass *p) { return p->forward && network_is_parallel(p->n); }
+
 // The embedding of row r's token. Rows whose chain has left the batch learn nothing, whatever they read.
 static const float *embedding_of(const Pass *p, int r) {
     int last = p->batch->rows - 1, at = r + p->forward + 1;
-    return p->n->target_embedding +
-           (size_t)p->batch->tokens[at < last ? at : last] * (size_t)p->n->shape.width;
+    int token = is_mask(p) ? p->n->shape.mask_token : p->batch->tokens[at < last ? at : last];
+    return p->n->target_embedding + (size_t)token * (size_t)p->n->shape.width;
 }
 
 // The head's own output in the forward before.
@@ -63,12 +69,25 @@ static void input_1(const Pass *p, const Linear *join, int from, int to) {
     pass_copy(n, t->normed, t->in, from, to);
 }
 
+// fc [mask's states], in every row.
+static void mask_rows(const Pass *p, const Linear *join, int from, int to) {
+    const Network *n = p->n;
+    int width = n->shape.width;
+    float *first = pass_row(pass_trace(p)->in, from, width);
+    if (from < to)
+        linear_forward(join, n->weights + n->parameters.mask, n->weights + n->parameters.at[W_FC], first, 0,
+                       1, false);
+    for (int r = from + 1; r < to; r++)
+        memcpy(pass_row(pass_trace(p)->in, r, width), first, (size_t)width * sizeof *first);
+}
+
 static void input_3(const Pass *p, const Linear *join, int from, int to) {
     const Network *n = p->n;
     LayerTrace *t = pass_trace(p);
     int width = n->shape.width;
     float epsilon = (float)n->shape.norm_epsilon;
-    if (p->forward) pass_copy(n, t->in, output_before(p), from, to);
+    if (is_mask(p)) mask_rows(p, join, from, to);
+    else if (p->forward) pass_copy(n, t->in, output_before(p), from, to);
     else linear_forward(join, p->batch->states, n->weights + n->parameters.at[W_FC], t->in, from, to, false);
     for (int r = from; r < to; r++) {
         float *row = pass_row(t->normed, r, 2 * width);
@@ -191,6 +210,26 @@ void eagle_below(const Pass *p, int thread, int from, int to) {
     else below_3(p, from, to);
 }
 
+// A thread's share of the gradients of fc and of the states, from masks, by the sum of their slopes. The
+// last forward begins the sum; the first, which has no masks, uses it. Outputs are shared as in pass_weight.
+static void mask_weights(const Pass *p, int thread, int threads) {
+    const Network *n = p->n;
+    size_t given = (size_t)shape_given_width(&n->shape), fc = n->parameters.at[W_FC], at = n->parameters.mask;
+    float *sums = n->slopes.mask;
+    int from, to, width = n->shape.width;
+    pool_share(width, n->kernels->row_unit, thread, threads, &from, &to);
+    if (p->forward && !p->carried) memset(sums + from, 0, (size_t)(to - from) * sizeof *sums);
+    for (int r = 0; p->forward && r < p->batch->rows; r++)
+        n->kernels->add(sums + from, pass_row(n->slopes.stream, r, width) + from, (size_t)(to - from));
+    if (p->forward || !p->carried) return;
+    for (int i = from; i < to; i++)
+        pass_add_times(sums[i], n->weights + at, given, n->gradients + fc + (size_t)i * given);
+    pool_share((int)given, n->kernels->row_unit, thread, threads, &from, &to);
+    for (int i = 0; i < width; i++)
+        pass_add_times(sums[i], n->weights + fc + (size_t)i * given + from, (size_t)(to - from),
+                       n->gradients + at + from);
+}
+
 void eagle_weights(const Pass *p, int thread, int threads) {
     const Network *n = p->n;
     const size_t *at = n->parameters.at;
@@ -204,6 +243,7 @@ void eagle_weights(const Pass *p, int thread, int threads) {
     }
     if (is_mtp(n)) pass_weight(p, &join, thread, threads, d->middle, pass_here(p)->join, at[W_FC]);
     else if (!p->forward) pass_weight(p, &join, thread, threads, d->stream, p->batch->states, at[W_FC]);
+    if (network_is_parallel(n)) mask_weights(p, thread, threads);
     if (thread) return;
     pass_add_parts(p, d->token_norm, at[W_TOKEN_NORM]);
     if (is_mtp(n)) pass_add_parts(p, d->state_norm, at[W_STATE_NORM]);

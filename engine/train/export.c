@@ -171,7 +171,7 @@ bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir,
         json_int_t trained = (json_int_t)t->step * (json_int_t)t->config.batch;
         json_t *own = json_pack("{s:I}", "trained_tokens", trained);
         if (adapter_is_eagle(c->kind.variant))
-            json_object_set_new(own, "forwards", json_integer(c->forwards));
+            json_object_set_new(own, c->kind.mask ? "parallel" : "forwards", json_integer(c->forwards));
         json_object_set_new(root, "outpace", own);
     }
     bool ok = set_training(root, t, notes, e) && export_check(dir, true, NULL, out, e) &&

@@ -73,7 +73,7 @@ static void before_attention(const Pass *p, int thread, int from, int to) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = pass_trace(p);
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
-    if (network_is_eagle(n)) eagle_input(p, thread, from, to);
+    if (network_is_eagle(n) && !p->layer) eagle_input(p, thread, from, to);
     else pass_norm(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
     linear_forward(&qkv, t->normed, n->weights + plan->at[W_Q], t->qkv, from, to, false);
     if (layer_has(plan, W_Q_NORM)) pass_norm_heads(p, t, 0, from, to);
@@ -87,7 +87,7 @@ static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int he
     bool block = network_is_block(n);
     // By all later rows: the first forward's, or the context's.
     LayerTrace *t = pass_trace(p), *seen = block ? &n->block.layers[p->layer] : &n->layers[p->layer];
-    float *seen_slope = block ? n->block.qkv_slope : n->forwards->qkv_slope;
+    float *seen_slope = block ? n->block.qkv_slope : seen->qkv_slope;
     int q = shape_q_width(s), kv = shape_kv_width(s), group = s->heads / s->kv_heads, size = s->head_dim;
     size_t row = (size_t)(d->first * pass_qkv_width(s)), mixed = (size_t)(d->first * q);
     size_t at_q = row + (size_t)(head * group * size), at_k = row + (size_t)(q + head * size);
@@ -102,17 +102,18 @@ static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int he
                           .v = seen->qkv + at_v,
                           .mixed = t->mixed + at_mixed,
                           .dmixed = n->slopes.mixed + at_mixed,
-                          .dq = pass_here(p)->qkv_slope + at_q,
+                          .dq = t->qkv_slope + at_q,
                           .dk = seen_slope + at_k,
                           .dv = seen_slope + at_v,
                           .begin = block ? p->batch->blocks + d->first : NULL,
                           .first = d->first,
                           .own = block ? s->block.rows : p->forward};
     for (int m = 0, at = !block; m < (block ? 1 : p->forward); m++, at++) {
-        task.own_k[m] = n->layers[p->layer + at].qkv + at_k;
-        task.own_v[m] = n->layers[p->layer + at].qkv + at_v;
-        task.own_dk[m] = n->forwards[at].qkv_slope + at_k;
-        task.own_dv[m] = n->forwards[at].qkv_slope + at_v;
+        const LayerTrace *own = &n->layers[at * s->layers + p->layer];
+        task.own_k[m] = own->qkv + at_k;
+        task.own_v[m] = own->qkv + at_v;
+        task.own_dk[m] = own->qkv_slope + at_k;
+        task.own_dv[m] = own->qkv_slope + at_v;
     }
     return task;
 }
@@ -131,7 +132,7 @@ void pass_attention(void *argument, int thread, int threads) {
 
 // The stream above the layer: the next layer's input.
 static float *stream_above(const Pass *p) {
-    return p->layer + 1 < p->n->shape.layers ? p->n->layers[p->layer + 1].in : pass_here(p)->out;
+    return p->layer + 1 < p->n->shape.layers ? pass_trace(p)[1].in : pass_here(p)->out;
 }
 
 static void gate_forward(const Pass *p, int from, int to) {

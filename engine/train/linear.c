@@ -77,7 +77,7 @@ static Linear matrix_linear(const Network *n, int layer, LayerMatrix m) {
     const Shape *s = &n->shape;
     int q = shape_q_width(s), mlp = s->mlp_width,
         both = layer_has(&n->parameters.layers[layer], W_UP) ? 2 * mlp : mlp;
-    const int inputs[] = {shape_attention_width(s, 0), q, s->width, mlp, shape_fc_width(s)};
+    const int inputs[] = {shape_attention_width(s, layer), q, s->width, mlp, shape_fc_width(s)};
     const int outputs[] = {q + 2 * shape_kv_width(s), s->width, both, s->width, s->width};
     return (Linear){.kernels = n->kernels,
                     .inputs = inputs[m],
@@ -146,7 +146,7 @@ void pass_pack_heads(void *argument, int thread, int threads) {
 
 bool matrices_open(Network *n) {
     for (LayerMatrix m = 0; m < LAYER_MATRICES; m++) {
-        Linear l = matrix_linear(n, 0, m); // all layers are alike
+        Linear l = matrix_linear(n, 0, m); // the widest
         size_t forward = n->kernels->panels_size(l.inputs, l.outputs);
         size_t backward = n->kernels->panels_size(l.outputs, l.inputs);
         if (matrix_at(&n->parameters, 0, m) == NO_PARAMETER) continue;

@@ -36,6 +36,7 @@ static bool take_slopes(Network *n) {
            take(n, &d->mlp_norm, blocks, width) &&
            (!s->qk_norm || take(n, &d->head_norms, blocks, 3 * (size_t)s->head_dim)) &&
            (!network_is_eagle(n) || take(n, &d->join, rows, 2 * width)) &&
+           (!network_is_parallel(n) || take(n, &d->mask, 1, width)) &&
            (!shape_reads_both(s) || take(n, &d->token_norm, blocks, width)) &&
            (s->input != INPUT_MTP || take(n, &d->state_norm, blocks, width));
 }
@@ -45,7 +46,6 @@ static bool take_forward(Network *n, Forward *f) {
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width;
     return take(n, &f->out, rows, width) && take(n, &f->out_inverse, rows, 1) &&
            take(n, &f->normed_slope, rows, (size_t)shape_attention_width(&n->shape, 0)) &&
-           take(n, &f->qkv_slope, rows, (size_t)pass_qkv_width(&n->shape)) &&
            (s->input == INPUT_PAIRED || !network_is_eagle(n) || take(n, &f->join, rows, 2 * width)) &&
            (s->input < INPUT_MTP || take(n, &f->embedding_inverse, rows, 1)) &&
            (s->input != INPUT_MTP || (take(n, &f->read, rows, width) && take(n, &f->read_inverse, rows, 1)));
@@ -68,12 +68,15 @@ static bool take_block(Network *n) {
     return ok;
 }
 
-// An EAGLE head has one layer, and a trace of it for each forward.
+// A later forward's rows add to the slopes of what they saw in earlier ones: an EAGLE head keeps all slopes.
 static bool take_traces(Network *n) {
-    int traces = n->shape.layers + n->forward_count - 1;
+    int traces = n->shape.layers * n->forward_count, slopes = network_is_eagle(n) ? traces : 1;
+    size_t rows = (size_t)n->options.rows, qkv = (size_t)pass_qkv_width(&n->shape);
     bool ok = mem_take(&n->blocks, &n->layers, (size_t)traces, sizeof *n->layers) &&
               mem_take(&n->blocks, &n->forwards, (size_t)n->forward_count, sizeof *n->forwards);
     for (int i = 0; ok && i < traces; i++) ok = take_trace(n, &n->layers[i]);
+    for (int i = 0; ok && i < slopes; i++) ok = take(n, &n->layers[i].qkv_slope, rows, qkv);
+    for (int i = slopes; ok && i < traces; i++) n->layers[i].qkv_slope = n->layers->qkv_slope;
     for (int i = 0; ok && i < n->forward_count; i++) ok = take_forward(n, &n->forwards[i]);
     return ok;
 }
@@ -132,7 +135,8 @@ static void network_check(const Network *n) {
     assert(n->learned_forwards >= 1 && n->learned_forwards <= n->forward_count);
     assert(n->forward_count <= FORWARDS_MAX && !n->target_embedding == !shape_reads_both(s));
     assert(n->part_count >= 1 && n->part_count <= PARTS_MAX && (!network_is_block(n) || s->qk_norm));
-    assert(n->forward_count == 1 || (network_is_eagle(n) && s->layers == 1));
+    assert(n->forward_count == 1 || (network_is_eagle(n) && (s->layers == 1 || network_is_parallel(n))));
+    assert(network_is_parallel(n) == (n->parameters.mask != NO_PARAMETER));
 }
 
 // Opens everything except parameters and target_head, which are there already.

@@ -11,8 +11,8 @@
 // An adapter's network reads a target's states instead of tokens, and learns distributions instead of tokens:
 // the target's head applied to the states in `wanted`. Its head is frozen, or its own. A model can learn a
 // teacher's distributions in the same way. An EAGLE head (eagle.c) goes through a batch several times, and in
-// each forward after the first reads its own outputs instead of the target's states. A draft of blocks
-// (block.c) reads blocks of masks that see the target's states.
+// each forward after the first reads its own outputs, or masks, instead of the target's states. A draft of
+// blocks (block.c) reads blocks of masks that see the target's states.
 // A gradient is the same, bit for bit, for any number of threads: threads divide rows or outputs of a
 // product, and sums over rows are NORM_BLOCK rows' at a time, added in order. Open allocates everything.
 #pragma once
@@ -85,7 +85,7 @@ typedef struct Network {
     const float *target_head;   // (vocab, wanted_width); NULL: tokens are learned
     int wanted_width;
     const float *target_embedding; // (vocab, width), of a draft
-    LayerTrace *layers;            // (shape.layers, or forward_count of one layer)
+    LayerTrace *layers;            // (forward_count, shape.layers)
     Forward *forwards;             // (forward_count)
     int forward_count;             // of an EAGLE head those of training, and EAGLE_LOOKS at least; else 1
     int learned_forwards;          // those of training
@@ -124,4 +124,8 @@ double part_weight(const Network *n, int part); // in the loss; 0: it is only lo
 static inline bool network_is_block(const Network *n) { return n->shape.input == INPUT_BLOCK; }
 static inline bool network_is_eagle(const Network *n) {
     return shape_reads_both(&n->shape) && !network_is_block(n);
+}
+// P-EAGLE: an EAGLE head whose forwards after the first read masks.
+static inline bool network_is_parallel(const Network *n) {
+    return n->shape.input == INPUT_PAIRED && n->shape.mask_token;
 }

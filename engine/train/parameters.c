@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void parameters_check(const Parameters *p) {
@@ -42,6 +43,7 @@ static void begin_plan(Parameters *p, int layers) {
     *p = (Parameters){.list = mem_new((size_t)layers * LAYER_WEIGHTS + WEIGHTS, sizeof *p->list),
                       .layers = mem_new((size_t)layers, sizeof *p->layers)};
     for (Weight w = 0; w < WEIGHTS; w++) p->at[w] = NO_PARAMETER;
+    p->mask = NO_PARAMETER;
 }
 
 bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
@@ -72,6 +74,11 @@ void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape
     for (int layer = 1; layer < shape->layers; layer++) {
         adapter_weights(v, shape, layer, specs);
         for (Weight w = 0; w < LAYER_WEIGHTS; w++) add_weight(p, &specs[w]);
+    }
+    if (v == ADAPTER_EAGLE3 && shape->mask_token) {
+        WeightSpec mask = {.rows = 1, .columns = shape_given_width(shape), .vector = true};
+        snprintf(mask.name, sizeof mask.name, "%s", eagle_mask);
+        p->mask = add_parameter(p, &mask);
     }
     parameters_check(p);
 }

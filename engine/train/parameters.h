@@ -40,6 +40,7 @@ typedef struct Parameters {
     LayerPlan *layers; // (shape.layers)
     // Of the weights outside layers; NO_PARAMETER: it has none. A tied head is at the embedding's place.
     size_t at[WEIGHTS];
+    size_t mask; // of the states that a mask of P-EAGLE's reads; NO_PARAMETER
 } Parameters;
 
 // Plans a model of `shape` without optional weights, whose head is its embedding. Other shapes are an Error.

@@ -32,7 +32,9 @@ struct Pass {
 void pass_forward(Pass *p);  // from tokens or states to n->out_normed; forward.c
 void pass_backward(Pass *p); // from the head's gradient in normed_slope to the layers' input; backward.c
 
-static inline LayerTrace *pass_trace(const Pass *p) { return &p->n->layers[p->layer + p->forward]; }
+static inline LayerTrace *pass_trace(const Pass *p) {
+    return &p->n->layers[p->forward * p->n->shape.layers + p->layer];
+}
 static inline Forward *pass_here(const Pass *p) { return &p->n->forwards[p->forward]; }
 
 // --- rows ------------------------------------------------------------------------------------------------
@@ -48,6 +50,11 @@ static inline void pass_copy(const Network *n, float *to_rows, const float *from
     size_t width = (size_t)n->shape.width;
     memcpy(to_rows + (size_t)from * width, from_rows + (size_t)from * width,
            (size_t)(to - from) * width * sizeof(float));
+}
+
+// to += by * from
+static inline void pass_add_times(float by, const float *from, size_t count, float *to) {
+    for (size_t i = 0; i < count; i++) to[i] += by * from[i];
 }
 
 // All rows, in chunks, so that one product's output is still cached when the next one reads it. A thread's

@@ -14,6 +14,7 @@ typedef struct LayerTrace {
     float *middle_inverse; // of `middle`
     float *gate_up;        // (2 mlp_width); an MLP without up has ones in its place
     float *active;         // (mlp_width): silu(gate) * up
+    float *qkv_slope;      // the gradient of qkv; layers share one, but for an EAGLE head's
 } LayerTrace;
 
 // The gradients of a layer's activations; each (rows, ...).
@@ -24,6 +25,7 @@ typedef struct Slopes {
     float *gate_up; // (2 mlp_width)
     float *active;  // (mlp_width)
     float *join;    // (2 width): of an EAGLE head's inputs
+    float *mask;    // (width) alone: of fc [mask's states], summed over all rows and forwards of masks
     // of norm weights, (blocks of NORM_BLOCK rows, width), of heads' q's, k's, context's k's, (blocks, 3
     // head_dim)
     float *attention_norm, *mlp_norm, *token_norm, *state_norm, *head_norms;
@@ -38,7 +40,6 @@ typedef struct Forward {
     float *read;              // (width): the state that MTP reads
     float *read_inverse;      // of `read`
     float *normed_slope;      // like a trace's normed; first that of the normed output
-    float *qkv_slope;         // (q_width + 2 kv_width)
 } Forward;
 
 // A draft of blocks has these, too; each (rows, ...), those of the last line (HEAD_ROWS, ...).

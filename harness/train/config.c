@@ -80,6 +80,7 @@ static const Arg ADAPTER_KEYS[] = {{"out", ARG_WORD, .at = AT(out)},
                                    {"draft_layers", ARG_INT, AT(draft_layers), .low = 1, .high = 64},
                                    {"block", ARG_INT, AT(block), .low = 2, .high = BLOCK_MOST},
                                    {"markov_rank", ARG_INT, AT(markov_rank), .low = 1, .high = 1 << 12},
+                                   {"parallel", ARG_INT, AT(parallel), .low = 1, .high = FORWARDS_MAX},
                                    {"mask", ARG_WORD, .at = AT(mask)},
                                    RUN_KEYS};
 #undef AT

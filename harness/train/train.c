@@ -391,6 +391,7 @@ static int choose_vocab(int asked, int vocab) {
 static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
     enum { THIRD = 1 << TOP_EAGLE3, MTP = 1 << TOP_MTP, EAGLES = THIRD | MTP | 1 << TOP_EAGLE };
     enum { SPARK = 1 << TOP_DSPARK, BLOCKS = SPARK | 1 << TOP_DFLASH };
+    bool third = what == TOP_EAGLE3, parallel = f->parallel > 1;
     const struct {
         const char *key;
         bool given;
@@ -401,9 +402,10 @@ static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
                 {"normed_heads", f->normed_heads, THIRD},
                 {"state", f->state, MTP},
                 {"recycle", f->recycle, MTP},
-                {"draft_layers", f->draft_layers, BLOCKS},
+                {"parallel", parallel, THIRD},
+                {"draft_layers", f->draft_layers, THIRD | BLOCKS},
                 {"block", f->block, BLOCKS},
-                {"mask", f->mask, BLOCKS},
+                {"mask", f->mask, THIRD | BLOCKS},
                 {"markov_rank", f->markov_rank, SPARK}};
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         if (!ROWS[i].given || ROWS[i].kinds & 1 << what) continue;
@@ -415,11 +417,16 @@ static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
         text_release(&whose);
         return false;
     }
-    return true;
+    if (third && parallel && f->forwards)
+        return error_input(e, "train: 'parallel: %d' has so many forwards: take 'forwards' out", f->parallel);
+    return !third || parallel || !(f->mask || f->draft_layers) ||
+           error_input(e, "train: '%s' is for eagle3 in parallel: add 'parallel: K'",
+                       f->mask ? "mask" : "draft_layers");
 }
 
 // EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them,
-// an MTP layer in three, as FastMTP's; DFlash's and DSpark's defaults are DeepSpec's.
+// an MTP layer in three, as FastMTP's; DFlash's and DSpark's defaults are DeepSpec's. A mask is at first the
+// vocabulary's last id.
 static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainOptions *o,
                         const Model *m, Error *e) {
     static const AdapterVariant VARIANTS[TOP_KINDS] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE,
@@ -443,6 +450,11 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
     if (what == TOP_MTP && !f->state) k->captures = (Captures){1, {m->shape.layers}};
     if (what == TOP_EAGLE3) k->vocab = choose_vocab(f->draft_vocab, m->shape.real_vocab);
     k->normed_heads = f->normed_heads;
+    if (f->parallel > 1) {
+        c->forwards = f->parallel;
+        k->mask = m->shape.vocab - 1;
+        k->layers = f->draft_layers > 1 ? f->draft_layers : 0;
+    }
     if (k->variant == ADAPTER_DFLASH) {
         k->normed_heads = true;
         k->layers = f->draft_layers ? f->draft_layers : 5;
@@ -458,11 +470,14 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
            choose_layers(&k->captures, &f->layers, m->shape.layers - 1, e);
 }
 
-// A block's mask: a piece by name, or the vocabulary's last id.
+// A mask that is a piece by name. 0 is none in EAGLE-3's files.
 static bool choose_mask(TrainFile *f, AdapterKind *k, const Tokenizer *t, Error *e) {
-    if (k->variant != ADAPTER_DFLASH) return true;
+    bool block = k->variant == ADAPTER_DFLASH;
     if (f->mask) k->mask = train_find_piece(t, f->mask);
-    if (k->mask < 0) return error_input(e, "train: the model has no piece '%s' to be the mask", f->mask);
+    if (f->mask && k->mask < !block)
+        return error_input(e, "train: the model has no piece '%s'%s to be the mask", f->mask,
+                           block ? "" : " behind its first one");
+    if (!block) return true;
     f->config.masks = k->block.rows - 1;
     f->config.shape.mask_token = k->mask;
     return true;

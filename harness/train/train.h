@@ -33,8 +33,8 @@ typedef struct TrainFile {
     int draft_vocab;         // eagle3's tokens; 0: all; -1: a quarter
     bool normed_heads;       // eagle3's
     int state, recycle;      // mtp's: 0 raw, 1 normed
-    int draft_layers, block, markov_rank; // of dflash and dspark; 0: their default
-    int parallel;     // tokens that a draft guesses in one forward (PARD); 1: it isn't trained for that
+    int draft_layers, block, markov_rank; // of dflash, dspark and P-EAGLE; 0: their default
+    int parallel;     // tokens that a draft guesses in one forward (PARD, P-EAGLE); 1: it isn't taught to
     const char *mask; // the piece in place of an unknown token, for `parallel` and dflash
     int checkpoint_every, held_out_every; // steps
     int optimizer, schedule, decays;      // the enums of config.optimizer

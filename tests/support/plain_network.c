@@ -191,10 +191,12 @@ static double distance(const Plain *p, const Batch *b, const double *x, int r) {
 static void eagle_row(Plain *p, const Batch *b, int forward, int r) {
     int width = p->s->width, at = r + forward + 1 < b->rows ? r + forward + 1 : b->rows - 1;
     int states = shape_given_width(p->s);
-    const double *e = p->embedding + b->tokens[at] * width;
+    bool mask = forward && p->s->mask_token;
+    const double *e = p->embedding + (mask ? p->s->mask_token : b->tokens[at]) * width;
     double *x = p->x[forward][r], joined[PLAIN_WIDTH], fed[PLAIN_WIDTH];
     for (int i = 0; i < states && !forward; i++) fed[i] = (double)b->states[r * states + i];
-    for (int i = 0; i < width && forward; i++) fed[i] = p->x[forward - 1][r][i];
+    for (int i = 0; i < width && forward && !mask; i++) fed[i] = p->x[forward - 1][r][i];
+    for (int i = 0; i < states && mask; i++) fed[i] = p->w[p->p->mask + (size_t)i];
     if (forward && p->recycles_normed) norm(p, fed, p->p->at[W_FINAL_NORM], fed);
     if (p->s->input == INPUT_MTP) {
         double normed[PLAIN_WIDTH];
@@ -213,21 +215,39 @@ static void eagle_row(Plain *p, const Batch *b, int forward, int r) {
         fill_qkv(p, b, p->p->layers, forward, r, x, width);
         return;
     }
-    if (forward) memcpy(x, fed, (size_t)width * sizeof *x);
+    if (forward && !mask) memcpy(x, fed, (size_t)width * sizeof *x);
     else linear(fed, p->w + p->p->at[W_FC], states, width, x);
     norm(p, e, p->p->at[W_TOKEN_NORM], joined);
     norm(p, x, p->p->layers->at[W_ATTENTION_NORM], joined + width);
     fill_qkv(p, b, p->p->layers, forward, r, joined, 2 * width);
 }
 
+// The layers above the first, of masks: a layer of all forwards at a time, whose rows need none of the last's
+// outputs.
+static void upper_layers(Plain *p, const Batch *b) {
+    double normed[PLAIN_WIDTH];
+    for (int layer = 1; layer < p->s->layers; layer++) {
+        const LayerPlan *plan = &p->p->layers[layer];
+        for (int i = 0; i < p->forwards * b->rows; i++) {
+            norm(p, p->x[i / b->rows][i % b->rows], plan->at[W_ATTENTION_NORM], normed);
+            fill_qkv(p, b, plan, i / b->rows, i % b->rows, normed, p->s->width);
+        }
+        for (int f = 0; f < p->forwards; f++) add_attention(p, b, f, plan);
+        for (int i = 0; i < p->forwards * b->rows; i++) mlp(p, p->x[i / b->rows][i % b->rows], plan);
+    }
+}
+
 static double eagle_loss(Plain *p, const Batch *b) {
     double loss = 0, weight = 1;
-    for (int f = 0; f < p->forwards; f++, weight *= 0.8) {
+    for (int f = 0; f < p->forwards; f++) {
         for (int r = 0; r < b->rows; r++) eagle_row(p, b, f, r);
         add_attention(p, b, f, p->p->layers);
+        for (int r = 0; r < b->rows; r++) mlp(p, p->x[f][r], p->p->layers);
+    }
+    upper_layers(p, b);
+    for (int f = 0; f < p->forwards; f++, weight *= 0.8) {
         for (int r = 0; r < b->rows; r++) {
-            double *x = p->x[f][r];
-            mlp(p, x, p->p->layers);
+            const double *x = p->x[f][r];
             if (r + f >= b->rows || b->start[r + f] != b->start[r]) continue;
             double entropy = row_loss(p, b, x, r + f);
             loss +=

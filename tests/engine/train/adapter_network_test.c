@@ -76,6 +76,10 @@ static void open_case(Case *c, int v, int rows, int longest, Random *r) {
     c->kind.recycles_normed = v == ADAPTER_MTP && random_below(r, 2);
     c->kind.normed_heads = v == ADAPTER_EAGLE3 && random_below(r, 2);
     if (v == ADAPTER_EAGLE3 && random_below(r, 2)) c->kind.vocab = test_between(r, 2, vocab);
+    if (v == ADAPTER_EAGLE3 && random_below(r, 2)) { // P-EAGLE
+        c->kind.mask = test_between(r, 1, vocab - 1);
+        c->kind.layers = test_between(r, 0, 3);
+    }
     if (v == ADAPTER_DFLASH) choose_block(c, r);
     if (random_below(r, 2)) c->kind.kv_heads = kv;
     c->head = random_floats((size_t)s.vocab * (size_t)width, r);
@@ -174,8 +178,8 @@ static void threads_do_not_matter(void **state) {
     for_variants(compare_threads, VARIANTS, DRAFTS, 2, 7);
 }
 
-// An EAGLE head that reads its own outputs: fc with its bias, the two norms, the rows that each forward sees,
-// and gradients through all of them; a draft of blocks: the context's, and those of its heads.
+// An EAGLE head that reads its own outputs, or masks: fc with its bias, the two norms, the rows that each
+// forward sees, and gradients through all of them; a draft of blocks: the context's, and those of its heads.
 static void plain_drafts(void **state) {
     (void)state;
     for_variants(check_variant, VARIANTS, DRAFTS, 4, 5);

@@ -4,10 +4,12 @@
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
+#include "engine/decode/decode.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/trainer.h"
 #include "tests/support/folder.h"
 #include "tests/support/learner.h"
+#include "tests/support/null_session.h"
 #include "tests/support/random_model.h"
 
 #include <jansson.h>
@@ -39,7 +41,7 @@ static Shape small_shape(void) {
         .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 4, .attention_factor = 1}};
 }
 
-enum { KINDS = ADAPTER_DFLASH + 1 };
+enum { PARALLEL = ADAPTER_DFLASH + 1, KINDS }; // P-EAGLE: EAGLE-3's with masks
 
 // A draft of blocks needs an id that no text has, behind the real ones.
 static Shape shape_for(int v) {
@@ -49,10 +51,14 @@ static Shape shape_for(int v) {
 }
 
 static AdapterKind kind_of(int v) {
-    AdapterKind k = {.variant = (AdapterVariant)v, .exit_layer = 1, .heads = 1};
+    AdapterKind k = {.variant = v == PARALLEL ? ADAPTER_EAGLE3 : (AdapterVariant)v,
+                     .exit_layer = 1,
+                     .heads = 1,
+                     .mask = v == PARALLEL ? LEARNER_VOCAB - 1 : 0,
+                     .layers = v == PARALLEL ? 2 : 0};
     if (v == ADAPTER_MEDUSA) k.heads = 2;
     if (v >= ADAPTER_MEDUSA) k.exit_layer = 4;
-    if (v == ADAPTER_EAGLE3 || v == ADAPTER_DFLASH) k.captures = (Captures){3, {1, 2, 3}};
+    if (v >= ADAPTER_EAGLE3) k.captures = (Captures){3, {1, 2, 3}};
     if (v == ADAPTER_MTP) k.captures = (Captures){1, {4}};
     if (v != ADAPTER_DFLASH) return k;
     k.normed_heads = true;
@@ -66,7 +72,9 @@ static AdapterKind kind_of(int v) {
     return k;
 }
 
-static const char *name_of(int v) { return adapter_variant_name((AdapterVariant)v); }
+static const char *name_of(int v) {
+    return v == PARALLEL ? "peagle" : adapter_variant_name((AdapterVariant)v);
+}
 
 static void open_world(World *w, const Shape *shape, const AdapterKind *kind, Random *r) {
     BackendOptions o = {.compute = COMPUTE_F32, .max_nodes = PASS, .threads = 1};
@@ -269,6 +277,33 @@ static void it_learns(void **state) {
     for (int v = 0; v < KINDS; v++) check_learning(v, &r);
 }
 
+// Behind masks that were trained for it, the model's token is found more often than behind others, after as
+// much training of the first guess alone.
+static void masks_learn(void **state) {
+    (void)state;
+    Random r = test_random(12);
+    World w;
+    Corpus corpus;
+    Shape shape = small_shape();
+    AdapterKind kind = kind_of(PARALLEL);
+    double agreed[2];
+    open_world(&w, &shape, &kind, &r);
+    learner_corpus(&corpus, 60, 80, 1);
+    for (int i = 0; i < 2; i++) {
+        TrainConfig c = config_of(&w, 150);
+        w.choice.forwards = i ? 3 : 1;
+        Trainer t = open_trainer(&c, &corpus);
+        while (t.step < 150) trainer_step(&t);
+        trainer_held_out(&t);
+        agreed[i] = t.agreement[1];
+        trainer_close(&t);
+    }
+    print_message("behind a mask %.3f agree, behind one that was not trained %.3f\n", agreed[1], agreed[0]);
+    assert_true(agreed[1] > agreed[0] + 0.02);
+    corpus_release(&corpus);
+    close_world(&w);
+}
+
 static void expect_same(const Trainer *a, const Trainer *b) {
     assert_int_equal(a->step, b->step);
     assert_true(a->loss == b->loss);
@@ -316,6 +351,7 @@ static void resumed_is_uninterrupted(void **state) {
     check_resuming(ADAPTER_KANGAROO, false, folder_path(*state, "kangaroo.checkpoint"), &r);
     check_resuming(ADAPTER_MEDUSA, false, folder_path(*state, "medusa.checkpoint"), &r);
     check_resuming(ADAPTER_EAGLE3, false, folder_path(*state, "eagle3.checkpoint"), &r);
+    check_resuming(PARALLEL, false, folder_path(*state, "peagle.checkpoint"), &r);
     check_resuming(ADAPTER_DFLASH, false, folder_path(*state, "dflash.checkpoint"), &r);
     check_resuming(ADAPTER_KANGAROO, true, folder_path(*state, "taught.checkpoint"), &r);
 }
@@ -391,6 +427,10 @@ static void check_export(int v, const char *dir, Random *r) {
         for (Weight x = MODEL_WEIGHTS; x < WEIGHTS; x++)
             expect_tensor(n, n->parameters.at[x], weight_tensor(m, 0, 0, x));
     }
+    const Network *n = t.networks;
+    assert_true(!a.mask_states == (n->parameters.mask == NO_PARAMETER));
+    for (size_t i = 0; a.mask_states && i < 3 * 32; i++)
+        assert_true(a.mask_states[i] == bf16_round(n->weights[n->parameters.mask + i]));
     adapter_close(&a);
     trainer_close(&t);
     corpus_release(&corpus);
@@ -492,6 +532,145 @@ static void training_is_use(void **state) {
         check_use(&t, &a, tokens, 1, 4);
         check_use(&t, &a, tokens, 5, 4);
     }
+    adapter_close(&a);
+    trainer_close(&t);
+    corpus_release(&corpus);
+    close_world(&w);
+}
+
+// P-EAGLE's draft in use, by the method that runs it, and its network that learns from the same text.
+typedef struct Use {
+    Session target, draft;
+    Network *n;
+    int steps, row[PASS], guess[PASS][4]; // of each step: the row behind which it guesses, and its chain
+} Use;
+
+static void open_session(Session *s, const Model *m) {
+    BackendOptions o = {.compute = COMPUTE_F32, .max_nodes = PASS, .threads = 1};
+    Error e = {0};
+    void *self;
+    if (!cpu_open(m, &o, &self, &e)) fail_msg("%s", e.text);
+    session_init(s, &cpu_backend, self, &m->shape, &o);
+}
+
+// The row of token and states in front of the root's place: the root is at `context`.
+static void see_guesses(void *state, const StepReport *r) {
+    Use *u = state;
+    const Tree *t = &u->target.tree;
+    u->row[u->steps] = r->context - 1;
+    for (int i = 1; i < 4; i++) u->guess[u->steps][i] = i < t->count ? t->token[i] : -1;
+    u->steps++;
+}
+
+// The likeliest token of a row of a forward, and how much likelier than `other` it is.
+static int likeliest_of(const Use *u, int forward, int row, int other, float *ahead) {
+    const Network *n = u->n;
+    const float *out = n->forwards[forward].out + row * 32,
+                *norm = n->weights + n->parameters.at[W_FINAL_NORM];
+    float logits[LEARNER_VOCAB], inverse = n->forwards[forward].out_inverse[row];
+    int best = 0;
+    for (int v = 0; v < LEARNER_VOCAB; v++) {
+        logits[v] = 0;
+        for (int i = 0; i < 32; i++) logits[v] += n->head[v * 32 + i] * out[i] * inverse * norm[i];
+        if (logits[v] > logits[best]) best = v;
+    }
+    *ahead = logits[best] - logits[other];
+    return best;
+}
+
+// The states of a row and of the masks below it, as the method runs them, are those of the forwards' outputs.
+static void same_outputs(Use *u, const Adapter *a, const float *exits, const int *tokens, int row) {
+    Session *s = &u->draft;
+    Error e = {0};
+    float got[32];
+    session_reset(s);
+    assert_true(!row || session_prefill_hidden(s, tokens + 1, row, exits, &e));
+    session_begin_step(s, false, LAYOUT_TREE);
+    int node = tree_root(&s->tree, tokens[row + 1]);
+    assert_true(session_set_hidden(s, node, 1, exits + row * 96, &e));
+    for (int f = 1; f < 3; f++) {
+        node = tree_probe(&s->tree, node, s->shape.mask_token, false);
+        assert_true(session_set_hidden(s, node, 1, a->mask_states, &e));
+    }
+    assert_true(session_run(s, s->shape.layers, &e));
+    for (int f = 0; f < 3; f++) {
+        const float *want = u->n->forwards[f].out + row * 32;
+        assert_true(session_get_hidden(s, &f, 1, HIDDEN_RAW, got, &e));
+        for (int i = 0; i < 32; i++)
+            if (!(fabsf(got[i] - want[i]) < 2e-3f * (1 + fabsf(want[i]))))
+                fail_msg("row %d, forward %d: number %d is %g in use, %g in training (seed %llu)", row, f, i,
+                         (double)got[i], (double)want[i], (unsigned long long)test_seed());
+    }
+}
+
+// The text that a P-EAGLE draft of random weights helped to write is one document of a pass: in each step the
+// guesses are the likeliest tokens of the forwards, in the row that the step begins with.
+static void masks_are_use(void **state) {
+    enum { PROMPT = 5, TEXT = LONGEST };
+    Random r = test_random(13);
+    World w;
+    Corpus corpus;
+    Adapter a;
+    Method m;
+    DecodeResult out;
+    AdapterKind kind = kind_of(PARALLEL);
+    Shape shape = small_shape();
+    Error e = {0};
+    Output files = {0};
+    Use u = {0};
+    int tokens[TEXT], targets[TEXT], start[TEXT] = {0}, seen = 0;
+    size_t places[TEXT];
+    Batch b;
+    const char *dir = folder_path(*state, "parallel");
+    open_world(&w, &shape, &kind, &r);
+    learner_corpus(&corpus, 20, 90, 2);
+    TrainConfig c = config_of(&w, 5);
+    c.pass = PASS;
+    Trainer t = open_trainer(&c, &corpus);
+    Network *n = u.n = t.networks;
+    for (size_t i = 0; i < n->parameters.total; i++)
+        n->weights[i] = bf16_round((float)(random_uniform(&r) - 0.5));
+    if (!export_adapter(&t, &(ExportNotes){.held_out_loss = NAN}, dir, &files, &e)) fail_msg("%s", e.text);
+    output_release(&files);
+    if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
+    open_session(&u.target, w.choice.model);
+    open_session(&u.draft, a.models);
+    MethodEnv env = {.target = &u.target,
+                     .adapters = {{&u.draft, 1, 4, &a.captures, a.draft_ids, a.mask_states, false}},
+                     .sampling = {.top_p = 1}};
+    DecodeOptions o = {.max_tokens = TEXT - PROMPT,
+                       .sampling = {.top_p = 1},
+                       .clock = still_clock(),
+                       .step = see_guesses,
+                       .state = &u};
+    for (int i = 0; i < PROMPT; i++) tokens[i] = test_between(&r, 0, LEARNER_VOCAB - 1);
+    if (!method_open(&m, "eagle3:top=1,depth=2", &env, &e)) fail_msg("%s", e.text);
+    if (!decode(&u.target, &m, tokens, PROMPT, &o, &out, &e)) fail_msg("%s", e.text);
+    memcpy(tokens + PROMPT, out.ids, (TEXT - PROMPT) * sizeof *tokens);
+    for (int i = 0; i < TEXT; i++) places[i] = NO_PLACE;
+    assert_true(target_run(&t.target, tokens, start, places, TEXT, &e));
+    target_batch(&t.target, 0, tokens, start, TEXT, targets, &b);
+    network_loss(n, &b);
+    for (int i = 0; i < u.steps && !n->kernels->rounds_to_bf16; i++)
+        for (int f = 0; f < 3; f++) {
+            int guess = u.guess[i][f + 1];
+            float ahead;
+            if (guess < 0) continue;
+            int want = likeliest_of(&u, f, u.row[i], guess, &ahead);
+            if (ahead > 1e-2f)
+                fail_msg("step %d guesses %d at depth %d, the forward %d (seed %llu)", i, guess, f + 1, want,
+                         (unsigned long long)test_seed());
+            seen++;
+        }
+    if (!n->kernels->rounds_to_bf16) {
+        assert_true(seen > 50);
+        same_outputs(&u, &a, t.target.exits, tokens, 0);
+        same_outputs(&u, &a, t.target.exits, tokens, 17);
+    }
+    method_close(&m);
+    decode_result_release(&out);
+    session_release(&u.target);
+    session_release(&u.draft);
     adapter_close(&a);
     trainer_close(&t);
     corpus_release(&corpus);
@@ -688,11 +867,13 @@ int main(void) {
         cmocka_unit_test(states),
         cmocka_unit_test(what_is_wanted),
         cmocka_unit_test(it_learns),
+        cmocka_unit_test(masks_learn),
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test(kept_is_run),
         cmocka_unit_test_setup_teardown(exported_adapter_opens, folder_setup, folder_teardown),
         cmocka_unit_test(blocks_cover_the_text),
         cmocka_unit_test_setup_teardown(training_is_use, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(masks_are_use, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(eagle_files, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(fewer_tokens, folder_setup, folder_teardown),
         cmocka_unit_test(refusals)};

@@ -153,6 +153,15 @@ static void heads(void **state) {
         child_release(&child_);                                                   \
     } while (0)
 
+static void expect_same_file(const char *folder, const char *name) {
+    size_t n, m;
+    char *x = scratch_read(folder_path(folder, "whole"), name, &n),
+         *y = scratch_read(folder_path(folder, "pieces"), name, &m);
+    if (n != m || memcmp(x, y, n)) fail_msg("%s of a run in pieces differs from that of a whole one", name);
+    mem_free(x);
+    mem_free(y);
+}
+
 // Drafts of blocks; the agreement is told for each slot.
 static void blocks(const char *folder) {
     static const char BLOCK[] = "held_out: 0.2\nlayers: [1, 2]\ndraft_layers: 1\nblock: 4\nmask: <0x00>\n",
@@ -180,6 +189,47 @@ static void blocks(const char *folder) {
     REFUSED(folder, "'markov_rank' is not for dflash, only for: dspark", "dflash", "heart", "--text",
             "rhymes.txt", "-o", "a", "--config", "dspark.yaml");
     REFUSED(folder, "no piece 'twinkletwinkle' to be the mask", "dflash", "heart", "--text", "rhymes.txt",
+            "-o", "a", "--config", "wrong.yaml");
+}
+
+// An EAGLE-3 that guesses in one forward (P-EAGLE), of two layers: its config turns that on in use, and the
+// text is the same at the end of the chain. A run in pieces ends with the same files.
+static void in_parallel(const char *folder) {
+    static const char CONFIG_OF[] =
+        "held_out: 0.2\nparallel: 4\ndraft_layers: 2\nmask: <0x00>\nlayers: [1, 2]\n"
+        "normed_heads: on\n";
+    static const struct {
+        const char *text, *want;
+    } WRONG[] = {{"parallel: 4\nforwards: 3\n", "'parallel: 4' has so many forwards: take 'forwards' out"},
+                 {"mask: <0x00>\n", "'mask' is for eagle3 in parallel: add 'parallel: K'"},
+                 {"draft_layers: 2\n", "'draft_layers' is for eagle3 in parallel: add 'parallel: K'"},
+                 {"parallel: 4\nmask: twinkletwinkle\n", "no piece 'twinkletwinkle' behind its first one"},
+                 {"parallel: 9\n", "from 1 to 8"}};
+    Child c;
+    scratch_write(folder, "parallel.yaml", CONFIG_OF, sizeof CONFIG_OF - 1);
+    for (int i = 0; i < 3; i++) {
+        const char *out = i ? "pieces" : "whole";
+        RUN(folder, 0, &c, "train", "eagle3", "heart", "--config", "parallel.yaml", "--text", "rhymes.txt",
+            "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "-o", out,
+            "--stop-after", i == 1 ? "30" : "0");
+        if (i == 2) assert_non_null(strstr(text_get(&c.err), "resumed   at step 30"));
+        child_release(&c);
+    }
+    expect_same_file(folder, "model.safetensors");
+    json_t *root = config_of(folder, "whole"), *own = json_object_get(root, "outpace");
+    assert_string_equal(json_string_value(json_object_get(root, "speculators_model_type")), "peagle");
+    assert_int_equal(json_integer_value(json_object_get(root, "num_hidden_layers")), 2);
+    assert_int_equal(json_integer_value(json_object_get(own, "parallel")), 4);
+    json_decref(root);
+    expect_fast(folder, "eagle3:top=1,depth=3,parallel=on", "whole");
+    expect_fast(folder, "eagle3", "whole");
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        scratch_write(folder, "wrong.yaml", WRONG[i].text, strlen(WRONG[i].text));
+        REFUSED(folder, WRONG[i].want, "eagle3", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
+                "wrong.yaml");
+    }
+    scratch_write(folder, "wrong.yaml", "parallel: 4\n", 12);
+    REFUSED(folder, "'parallel' is not for mtp, only for: eagle3", "mtp", "heart", "--text", "rhymes.txt",
             "-o", "a", "--config", "wrong.yaml");
 }
 
@@ -237,6 +287,7 @@ static void drafts(void **state) {
     REFUSED(*state, "'forwards' is not for heads, only for: eagle eagle3", "heads", "heart", "--text",
             "rhymes.txt", "-o", "a", "--config", "hass.yaml");
     blocks(*state);
+    in_parallel(*state);
 }
 
 // A smaller model with the same tokenizer learns the first one's predictions, and drafts for it.
@@ -260,15 +311,6 @@ static void a_draft(void **state) {
     assert_true(json_real_value(json_object_get(root, "S")) > 1.5);
     json_decref(root);
     child_release(&c);
-}
-
-static void expect_same_file(const char *folder, const char *name) {
-    size_t n, m;
-    char *x = scratch_read(folder_path(folder, "whole"), name, &n),
-         *y = scratch_read(folder_path(folder, "pieces"), name, &m);
-    if (n != m || memcmp(x, y, n)) fail_msg("%s of a run in pieces differs from that of a whole one", name);
-    mem_free(x);
-    mem_free(y);
 }
 
 static void in_pieces(void **state) {
