@@ -207,6 +207,7 @@ static bool check_eagle(const Sources *s, Error *e) {
                        : other_embedding(s) && m->shape.input == INPUT_PAIRED ? "an embedding of its own"
                        : own.normed_residual                                  ? "norm_before_residual"
                        : own.fc_norm                                          ? "norms before fc"
+                       : own.mask_token                                       ? "a mask (P-EAGLE)"
                        : own.qk_norm                                          ? "norms of q and k"
                        : own.normed_output                                    ? "norm_output"
                        : own.qkv_bias                                         ? "biases of q, k and v"

@@ -228,6 +228,9 @@ static void in_parallel(const char *folder) {
         REFUSED(folder, WRONG[i].want, "eagle3", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
                 "wrong.yaml");
     }
+    RUN(folder, 2, &c, "model", "inflate", "heart", "big", "--shape", "160m", "--adapter", "whole");
+    assert_non_null(strstr(text_get(&c.err), "'whole' has a mask (P-EAGLE), and cannot be inflated"));
+    child_release(&c);
     scratch_write(folder, "wrong.yaml", "parallel: 4\n", 12);
     REFUSED(folder, "'parallel' is not for mtp, only for: eagle3", "mtp", "heart", "--text", "rhymes.txt",
             "-o", "a", "--config", "wrong.yaml");
