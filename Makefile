@@ -85,7 +85,7 @@ $(BUILD)/results/published.o $(BUILD)/harness/papers/match.o: $(wildcard results
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv
 $(BUILD)/harness/run/slurm.o: harness/run/slurm.sh
-$(filter $(BUILD)/harness/commands/% $(BUILD)/harness/main.o,$(OBJECTS)): $(wildcard harness/commands/lessons/* harness/commands/shells/* harness/commands/export_*.sql)
+$(filter $(BUILD)/harness/commands/%,$(OBJECTS)): $(wildcard harness/commands/lessons.txt harness/commands/shells/* harness/commands/export_*.sql)
 
 # The outer rooms wait for the engine and for files: they needn't be compiled as long as it.
 $(foreach r,harness plots results,$(filter $(BUILD)/$r/%,$(OBJECTS))): CFLAGS += $(OPT:-O3=-O2)

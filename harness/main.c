@@ -28,8 +28,6 @@ static const struct {
            {"gc", "store gc"},
            {"version", "--version"}};
 
-EMBED(program_lesson, "harness/commands/lessons/outpace.txt")
-
 // Options without a command.
 static const char *const LONE[] = {"--help", "--version"};
 static const Command *find(const char *name, Error *e) {
@@ -72,14 +70,16 @@ static void put_lesson(const char *lesson, Text *out) {
 }
 
 static void print_lesson(const Command *c, const ArgSet sets[COMMAND_SETS]) {
-    Text text = {0};
+    Text text = {0}, lesson = {0};
+    command_lesson(c->name, &lesson);
     text_printf(&text, "usage: outpace %s%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
-    put_lesson(c->lesson, &text);
+    put_lesson(text_get(&lesson), &text);
     if (c->option_count) text_puts(&text, "\nOptions:\n");
     args_help(sets, 1, &text);
     if (c->shared.count) text_puts(&text, "\nOptions of the model:\n");
     args_help(sets + 1, 1, &text);
     terminal_print(&text);
+    text_release(&lesson);
 }
 
 bool command_execute(const Command *c, int argc, char **argv, int *code, Error *e) {
@@ -206,7 +206,9 @@ int main(int argc, char **argv) {
         argv[argc - 1] = help;
     }
     if (argc < 2 || is_help(argv[1])) {
-        terminal_printf("%s", program_lesson);
+        Text lesson = {0};
+        command_lesson("outpace", &lesson);
+        terminal_print(&lesson);
         for (size_t i = 0; commands[i]; i++) {
             if (command_group(i)) terminal_printf("\n%s:\n", command_group(i));
             terminal_printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);

@@ -32,7 +32,6 @@ struct Command {
     const char *name;          // of a part: "store export"
     const char *usage;         // after the name; an argument MODEL is a path, or a name (shipped.h)
     const char *summary;       // one line
-    const char *lesson;        // --help above the options, with examples: a file of harness/commands/lessons
     int arguments[2];          // at least and at most how many it takes, options not counted
     const Arg *options;        // those whose value is MODEL, likewise
     size_t option_count, size; // size: of the struct that they fill, zeros and the rows' defaults at first
@@ -65,6 +64,10 @@ typedef struct AcceptanceOptions {
     Words lists;                            // none: the usual ones
 } AcceptanceOptions;
 bool replay_acceptance(const char *file, const AcceptanceOptions *o, CommandLine *line, Error *e);
+
+// Appends what --help has above a command's options: its section of harness/commands/lessons.txt, if it has
+// one; of "outpace", the program's.
+void command_lesson(const char *name, Text *out);
 
 // The options of a command: its own, and those that it shares.
 enum { COMMAND_SETS = 2 };

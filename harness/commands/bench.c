@@ -2,7 +2,6 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/shipped.h"
 #include "harness/bench/bench_report.h"
 #include "harness/bench/surface.h"
 #include "engine/base/ranges.h"
@@ -244,14 +243,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(bench_lesson, "harness/commands/lessons/bench.txt")
-
 const Command command_bench = {
     .name = "bench",
     .usage = "MODEL [OPTIONS]",
     .summary = "time single steps, and the machine's floors under them; --store keeps them for figures",
     .arguments = {1, 1},
-    .lesson = bench_lesson,
     COMMAND_OPTIONS(OPTIONS, BenchArguments),
     .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows batch"),
     .run = run,

@@ -246,15 +246,12 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(bench_store_lesson, "harness/commands/lessons/bench-store.txt")
-
 const Command command_bench_store = {
     .name = "bench --store",
     .usage = "MODEL [OPTIONS]",
     .summary = "measure what steps of every size cost, and their parts, into the store",
     .arguments = {1, 1},
     .kept = "measured points are kept: the same command continues",
-    .lesson = bench_store_lesson,
     COMMAND_OPTIONS(OPTIONS, SurfaceArguments),
     .shared = MODEL_SET(offsetof(SurfaceArguments, engine), "layout context merge max_rows batch"),
     .run = run};

@@ -1,6 +1,8 @@
 // The table of the subcommands, in the order of --help: main finds them here, and completions describe them.
 #include "harness/cli/command.h"
 
+#include "engine/base/shipped.h"
+
 #include <stddef.h>
 
 // clang-format off
@@ -26,6 +28,20 @@ const char *command_group(size_t i) {
     for (size_t g = 0; g < sizeof GROUPS / sizeof *GROUPS; g++)
         if (GROUPS[g].first == commands[i]) return GROUPS[g].heading;
     return NULL;
+}
+
+EMBED(lessons, "harness/commands/lessons.txt")
+
+void command_lesson(const char *name, Text *out) {
+    Text heading = {0};
+    text_printf(&heading, "\n\n== %s\n", name);
+    const char *lesson = strstr(lessons, text_get(&heading));
+    if (lesson) {
+        lesson += heading.length;
+        const char *next = strstr(lesson, "\n\n== ");
+        text_add(out, lesson, next ? (size_t)(next + 1 - lesson) : strlen(lesson));
+    }
+    text_release(&heading);
 }
 
 void command_sets(const Command *c, ArgSet out[COMMAND_SETS]) {

@@ -1,7 +1,6 @@
 // Is B faster than A?
 #include "harness/cli/command.h"
 
-#include "engine/base/shipped.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
 #include "harness/cli/table.h"
@@ -307,14 +306,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(compare_lesson, "harness/commands/lessons/compare.txt")
-
 const Command command_compare = {
     .name = "compare",
     .usage = "A B [OPTIONS]",
     .summary = "is B faster than A? runs, points, or stores; exit code 1 if it is slower",
     .arguments = {2, 2},
-    .lesson = compare_lesson,
     COMMAND_OPTIONS(OPTIONS, CompareOptions),
     .run = run,
     .tables = TABLES(&POINTS, &ALL, &SIDES, &ACCEPTED_FORM, &PARTS_FORM, &FIRST_FORM)};

@@ -190,7 +190,9 @@ static void man_option(const Offer *o, Text *out) {
 
 static void man_entry(const Command *c, Text *out) {
     Entry x;
+    Text lesson = {0};
     entry_open(&x, c);
+    command_lesson(c->name, &lesson);
     text_puts(out, ".SS outpace ");
     man_text(out, c->name, strlen(c->name));
     text_puts(out, " ");
@@ -198,8 +200,9 @@ static void man_entry(const Command *c, Text *out) {
     text_puts(out, "\n");
     man_text(out, c->summary, strlen(c->summary));
     text_puts(out, ".\n.PP\n");
-    if (c->lesson) man_lesson(out, c->lesson);
+    man_lesson(out, text_get(&lesson));
     for (size_t i = 0; i < x.count; i++) man_option(&x.offers[i], out);
+    text_release(&lesson);
     entry_close(&x);
 }
 
@@ -243,11 +246,8 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(completions_lesson, "harness/commands/lessons/completions.txt")
-
 const Command command_completions = {.name = "completions",
                                      .usage = "bash|zsh|fish|man | words -- WORD...",
                                      .summary = "print completions for a shell, or the manual page",
                                      .arguments = {1, WORDS_MAX},
-                                     .lesson = completions_lesson,
                                      .run = run};

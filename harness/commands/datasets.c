@@ -4,7 +4,6 @@
 #include "datasets/format.h"
 #include "datasets/datasets.h"
 #include "engine/base/memory.h"
-#include "engine/base/shipped.h"
 #include "harness/cli/table.h"
 
 #include <stdio.h>
@@ -154,13 +153,10 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return true;
 }
 
-EMBED(datasets_lesson, "harness/commands/lessons/datasets.txt")
-
 const Command command_datasets = {.name = "datasets",
                                   .usage = "[DATASET | --path FILE | --formats | index ...]",
                                   .summary = "list the datasets and where they are; show prompts of one",
                                   .arguments = {0, 1},
-                                  .lesson = datasets_lesson,
                                   COMMAND_OPTIONS(OPTIONS, DatasetsOptions),
                                   .run = run,
                                   .parts = (const Command *const[]){&command_datasets_index, NULL},

@@ -3,7 +3,6 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
-#include "engine/base/shipped.h"
 #include "engine/decode/structures/datastore.h"
 #include "engine/text/tokenizer.h"
 
@@ -101,14 +100,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return o->info ? info(line->words.items[0], e) : build(&line->words, o, e);
 }
 
-EMBED(datasets_index_lesson, "harness/commands/lessons/datasets-index.txt")
-
 const Command command_datasets_index = {
     .name = "datasets index",
     .usage = "FILES... -o FILE --model MODEL | --info FILE",
     .summary = "index texts for the method 'rest', which looks phrases up in them",
     .arguments = {1, WORDS_MAX},
     .kept = "nothing is written",
-    .lesson = datasets_index_lesson,
     COMMAND_OPTIONS(OPTIONS, DatastoreOptions),
     .run = run};

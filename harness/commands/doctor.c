@@ -3,7 +3,6 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/base/shipped.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/version.h"
 #include "harness/ranks/ranks.h"
@@ -203,12 +202,9 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(doctor_lesson, "harness/commands/lessons/doctor.txt")
-
 const Command command_doctor = {.name = "doctor",
                                 .usage = "[OPTIONS]",
                                 .summary =
                                     "describe this machine, its limits, and what would spoil a measurement",
-                                .lesson = doctor_lesson,
                                 COMMAND_OPTIONS(OPTIONS, DoctorOptions),
                                 .run = run};

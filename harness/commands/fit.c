@@ -3,7 +3,6 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/shipped.h"
 #include "harness/analysis/choice.h"
 #include "harness/price/prediction.h"
 #include "harness/analysis/stored.h"
@@ -153,12 +152,9 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(fit_lesson, "harness/commands/lessons/fit.txt")
-
 const Command command_fit = {.name = "fit",
                              .usage = "RUN | --points FILE.tsv | --surface FILE.csv [OPTIONS]",
                              .summary = "fit the law of step compression, or a machine, to measured points",
                              .arguments = {0, WORDS_MAX},
-                             .lesson = fit_lesson,
                              COMMAND_OPTIONS(OPTIONS, FitArguments),
                              .run = run};

@@ -2,7 +2,6 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/json.h"
-#include "engine/base/shipped.h"
 #include "engine/decode/decode.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/prompts.h"
@@ -414,13 +413,10 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(generate_lesson, "harness/commands/lessons/generate.txt")
-
 const Command command_generate = {.name = "generate",
                                   .usage = "MODEL [PROMPT | -f FILE | - | --ids 1,2,3] [OPTIONS]",
                                   .summary = "generate text with a model by one method",
                                   .arguments = {1, WORDS_MAX},
-                                  .lesson = generate_lesson,
                                   COMMAND_OPTIONS(OPTIONS, GenerateOptions),
                                   .shared = MODEL_SET(offsetof(GenerateOptions, models.engine), "batch"),
                                   .begin = read_environment,

@@ -1,7 +1,6 @@
 // Describes methods and their parameters, from the rows that parse them.
 #include "harness/cli/command.h"
 
-#include "engine/base/shipped.h"
 #include "engine/decode/method.h"
 #include "harness/cli/table.h"
 
@@ -39,13 +38,10 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return true;
 }
 
-EMBED(methods_lesson, "harness/commands/lessons/methods.txt")
-
 const Command command_methods = {.name = "methods",
                                  .usage = "[METHOD...]",
                                  .summary = "list the decoding methods and their parameters",
                                  .arguments = {0, WORDS_MAX},
-                                 .lesson = methods_lesson,
                                  COMMAND_OPTIONS(OPTIONS, Records),
                                  .run = run,
                                  .tables = TABLES(&FORM)};

@@ -84,14 +84,11 @@ static bool synth(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(model_synth_lesson, "harness/commands/lessons/model-synth.txt")
-
 static const Command SYNTH = {.name = "model synth",
                               .usage = "SHAPE DIR [OPTIONS]",
                               .summary = "write a random model of a shape",
                               .arguments = {2, 2},
                               .kept = KEPT,
-                              .lesson = model_synth_lesson,
                               COMMAND_OPTIONS(SYNTH_OPTIONS, ModelOptions),
                               .run = synth};
 
@@ -144,14 +141,11 @@ static bool adapter(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(model_adapter_lesson, "harness/commands/lessons/model-adapter.txt")
-
 static const Command ADAPTER = {.name = "model adapter",
                                 .usage = "MODEL DIR [OPTIONS]",
                                 .summary = "write a random adapter for a model",
                                 .arguments = {2, 2},
                                 .kept = KEPT,
-                                .lesson = model_adapter_lesson,
                                 COMMAND_OPTIONS(ADAPTER_OPTIONS, ModelOptions),
                                 .run = adapter};
 
@@ -188,14 +182,11 @@ static bool inflate(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(model_inflate_lesson, "harness/commands/lessons/model-inflate.txt")
-
 static const Command INFLATE = {.name = "model inflate",
                                 .usage = "MODEL DIR --shape SHAPE [OPTIONS]",
                                 .summary = "write a small model's text at a large one's cost",
                                 .arguments = {2, 2},
                                 .kept = KEPT,
-                                .lesson = model_inflate_lesson,
                                 COMMAND_OPTIONS(INFLATE_OPTIONS, ModelOptions),
                                 .run = inflate};
 
@@ -227,14 +218,11 @@ static bool quantise(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(model_quantise_lesson, "harness/commands/lessons/model-quantise.txt")
-
 static const Command QUANTISE = {.name = "model quantise",
                                  .usage = "MODEL DIR [OPTIONS]",
                                  .summary = "write a model with weights of 8 or 4 bits",
                                  .arguments = {2, 2},
                                  .kept = KEPT,
-                                 .lesson = model_quantise_lesson,
                                  COMMAND_OPTIONS(QUANTISE_OPTIONS, ModelOptions),
                                  .run = quantise};
 
@@ -277,13 +265,10 @@ static bool info(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(model_info_lesson, "harness/commands/lessons/model-info.txt")
-
 static const Command INFO = {.name = "model info",
                              .usage = "MODEL [OPTIONS]",
                              .summary = "check the files of a model, and describe it",
                              .arguments = {1, 1},
-                             .lesson = model_info_lesson,
                              COMMAND_OPTIONS(INFO_OPTIONS, ModelOptions),
                              .run = info};
 
@@ -298,13 +283,10 @@ static bool shapes(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(model_shapes_lesson, "harness/commands/lessons/model-shapes.txt")
-
 static const Command SHAPES = {.name = "model shapes",
                                .usage = "",
                                .summary = "list the shapes that synth and inflate know",
                                .arguments = {0, 0},
-                               .lesson = model_shapes_lesson,
                                .run = shapes};
 
 // --- published models
@@ -329,13 +311,10 @@ static bool fetch(void *options, CommandLine *line, Error *e) {
     return false;
 }
 
-EMBED(model_fetch_lesson, "harness/commands/lessons/model-fetch.txt")
-
 static const Command FETCH = {.name = "model fetch",
                               .usage = "[NAME...] [--accept]",
                               .summary = "download published models",
                               .arguments = {0, WORDS_MAX},
-                              .lesson = model_fetch_lesson,
                               COMMAND_OPTIONS(FETCH_OPTIONS, ModelOptions),
                               .run = fetch};
 

@@ -2,7 +2,6 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/shipped.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/table.h"
 #include "harness/run/cost.h"
@@ -215,14 +214,11 @@ static bool plan(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(plan_lesson, "harness/commands/lessons/plan.txt")
-
 const Command command_plan = {.name = "plan",
                               .usage = "CONFIG.yaml [OPTIONS]",
                               .summary =
                                   "plan an experiment: its points, what is done, and how long the rest takes",
                               .arguments = {1, 1},
-                              .lesson = plan_lesson,
                               COMMAND_OPTIONS(OPTIONS, PlanOptions),
                               .parts = (const Command *const[]){&command_plan_slurm, NULL},
                               .run = plan,

@@ -2,7 +2,6 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/shipped.h"
 #include "harness/run/cost.h"
 #include "harness/run/slurm.h"
 
@@ -232,13 +231,10 @@ static bool plan_slurm(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(plan_slurm_lesson, "harness/commands/lessons/plan-slurm.txt")
-
 const Command command_plan_slurm = {
     .name = "plan --slurm",
     .usage = "CONFIG.yaml [OPTIONS]",
     .summary = "write an experiment as a Slurm job: its parts as an array, then a merge and a report",
     .arguments = {1, 1},
-    .lesson = plan_slurm_lesson,
     COMMAND_OPTIONS(OPTIONS, SlurmOptions),
     .run = plan_slurm};

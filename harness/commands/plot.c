@@ -331,41 +331,9 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-const Command command_plot = {
-    .name = "plot",
-    .usage = "[FIGURE|all] [OPTIONS]",
-    .summary = "draw a figure of a stored run, to a file or in the terminal",
-    .arguments = {0, 1},
-    .lesson =
-        "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
-        "good: of a run of several models they draw the one that the paper's figure is of. Next to the plot\n"
-        "are its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; next to\n"
-        "NAME.tex is the picture that it includes (NAME-inc.pdf). A file that 'plot' did not write\n"
-        "is not replaced without --force. Cells that weren't measured are hatched; failures are marked.\n"
-        "\n"
-        "A picture has no title and no notes unless you ask for them; --caption prints these facts as text\n"
-        "for the paper. With --width it has a paper's size and letters of 8 points; bars without room for\n"
-        "settings have the methods' names. A png has 300 dots to the inch then, an svg 96 pixels. LaTeX\n"
-        "needs the package graphicx, and \\includegraphics or, for tex, \\input{FILE} (without --width 5.5\n"
-        "inches wide and 9 points; with --dark the package color, too). 'all' draws every figure that has\n"
-        "data, of RUN or of the newest sweep and surface, into a folder: with --output for the screen, with\n"
-        "--paper as LaTeX includes them, and a page of LaTeX with their captions.\n"
-        "A gnuplot without cairo draws png coarser, tex with an .eps in place of the pdf, and no pdf.\n"
-        "The terminal's figure is as large as the terminal.\n"
-        "\n"
-        "slowdown, contexts and ridge draw what was measured, what is priced, and the one over the other:\n"
-        "each context by a machine that is fitted to the others, or with --run and --on by that machine.\n"
-        "With --on alone, slowdown and contexts draw no run: each step is priced there, for SHAPE.\n"
-        "\n"
-        "  outpace plot speedup\n"
-        "  outpace plot slowdown --format term\n"
-        "  outpace plot ctar --run 3 --width column -o ctar.pdf --caption\n"
-        "  outpace plot match-k --dataset code --width 60 --height 40 --size 7 --font Times -o match.svg\n"
-        "  outpace plot all -o figures --format svg\n"
-        "  outpace plot all --paper figures --format tex\n"
-        "  outpace plot lookahead-figure-8 --dark --title --footer\n"
-        "  outpace plot contexts --on h100-measured --shape llama2-7b\n"
-        "  outpace plot experts --on h100 --shape mixtral-8x7b --beside llama2-13b\n"
-        "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
-    COMMAND_OPTIONS(OPTIONS, PlotArguments),
-    .run = run};
+const Command command_plot = {.name = "plot",
+                              .usage = "[FIGURE|all] [OPTIONS]",
+                              .summary = "draw a figure of a stored run, to a file or in the terminal",
+                              .arguments = {0, 1},
+                              COMMAND_OPTIONS(OPTIONS, PlotArguments),
+                              .run = run};

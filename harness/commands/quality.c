@@ -1,7 +1,6 @@
 // How well a model predicts texts, and how far it is from the model that it was quantised from.
 #include "harness/cli/command.h"
 
-#include "engine/base/shipped.h"
 #include "harness/cli/table.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/inputs.h"
@@ -210,14 +209,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(quality_lesson, "harness/commands/lessons/quality.txt")
-
 const Command command_quality = {
     .name = "quality",
     .usage = "MODEL --dataset DATASET | --path FILE [--against MODEL] [OPTIONS]",
     .summary = "loss of a quantised model on texts, and how often it chooses as its original does",
     .arguments = {1, 1},
-    .lesson = quality_lesson,
     COMMAND_OPTIONS(OPTIONS, QualityOptions),
     .shared = MODEL_SET(offsetof(QualityOptions, engine), "batch layout merge max_rows"),
     .run = run,

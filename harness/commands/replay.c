@@ -234,14 +234,11 @@ bool replay_acceptance(const char *file, const AcceptanceOptions *a, CommandLine
     return ok;
 }
 
-EMBED(replay_lesson, "harness/commands/lessons/replay.txt")
-
 const Command command_replay = {
     .name = "replay",
     .usage = "DATASET | --path FILE | --tokens FILE [--model DIR] [--method NAME:K=V,...]...",
     .summary = "what methods that need only text accept of given answers, without a model",
     .arguments = {0, WORDS_MAX},
-    .lesson = replay_lesson,
     COMMAND_OPTIONS(OPTIONS, ReplayOptions),
     .run = run,
     .tables = TABLES(&FORM)};

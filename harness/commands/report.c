@@ -102,20 +102,5 @@ const Command command_report = {
     .usage = "[RUN [OTHER]] [OPTIONS]",
     .arguments = {0, 2},
     .summary = "write a page of a stored run: verdict, tables, figures, how to repeat it",
-    .lesson =
-        "HTML is one file that loads nothing: open it, or send it. Its tables sort, filters choose models,\n"
-        "datasets and methods, and every mark of a figure shows its numbers, n, interval and conditions\n"
-        "under the pointer and by the arrow keys; a click, or Enter, opens its point: steps, prompts,\n"
-        "tokens. The address keeps what is open, and is a link to it. It needs no gnuplot. Markdown and\n"
-        "LaTeX have figures by gnuplot, each with its data and script, in a folder next to them: demo.md\n"
-        "has demo-figures. A file that 'report' did not write is not replaced without --force.\n"
-        "\n"
-        "With a second run the page also compares the two ('outpace compare'): the ratio of speedups with\n"
-        "its interval, 'no difference' where that is within 2%, and the texts of both token by token.\n"
-        "\n"
-        "  outpace report -o report.html\n"
-        "  outpace report 11 12 -o both.html\n"
-        "  outpace report --run demo -o demo.md\n"
-        "  outpace report --on h100-measured --shape llama2-7b -o there.html   with prices on that machine\n",
     COMMAND_OPTIONS(OPTIONS, ReportArguments),
     .run = run};

@@ -196,14 +196,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(run_lesson, "harness/commands/lessons/run.txt")
-
 const Command command_run = {
     .name = "run",
     .usage = "CONFIG.yaml|RUN [OPTIONS]",
     .summary = "run an experiment, or continue a stored one; every step goes into the store",
     .arguments = {1, 1},
     .kept = "every prompt that ended is kept: the same command continues",
-    .lesson = run_lesson,
     COMMAND_OPTIONS(OPTIONS, RunOptions),
     .run = run};

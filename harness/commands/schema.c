@@ -1,7 +1,6 @@
 // Prints the JSON Schema of configs; and the keys of records, as docs/json.md has them.
 #include "harness/cli/command.h"
 
-#include "engine/base/shipped.h"
 #include "harness/cli/table.h"
 #include "harness/config/experiment.h"
 
@@ -25,11 +24,8 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return true;
 }
 
-EMBED(schema_lesson, "harness/commands/lessons/schema.txt")
-
 const Command command_schema = {.name = "schema",
                                 .usage = "[records]",
                                 .summary = "print the JSON Schema of configs, for editors",
                                 .arguments = {0, 1},
-                                .lesson = schema_lesson,
                                 .run = run};

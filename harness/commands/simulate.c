@@ -219,14 +219,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(simulate_lesson, "harness/commands/lessons/simulate.txt")
-
 const Command command_simulate = {
     .name = "simulate",
     .usage = "RUN|LENGTHS.yaml --on MACHINE --shape SHAPE [OPTIONS]",
     .summary = "a stored run's steps priced on another machine: tokens/s and speedups there",
     .arguments = {0, 1},
-    .lesson = simulate_lesson,
     COMMAND_OPTIONS(OPTIONS, SimulateOptions),
     .run = run,
     .tables = TABLES(&prediction_points, &prediction_scaling, &lengths_form)};

@@ -268,14 +268,11 @@ static bool status(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(status_lesson, "harness/commands/lessons/status.txt")
-
 const Command command_status = {.name = "status",
                                 .usage = "[--stores 'DIR/*.db'] [OPTIONS]",
                                 .summary =
                                     "how far a run or an array of parts is, how fast, and when it will end",
                                 .arguments = {0, 0},
-                                .lesson = status_lesson,
                                 COMMAND_OPTIONS(OPTIONS, StatusOptions),
                                 .run = status,
                                 .tables = TABLES(&FORM)};

@@ -130,13 +130,10 @@ static bool sql(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(sql_lesson, "harness/commands/lessons/sql.txt")
-
 const Command command_sql = {.name = "sql",
                              .usage = "QUERY|- [--db FILE] [--json | --csv | --format table|csv|jsonl]",
                              .summary = "ask the store a question in SQL; nothing can be changed",
                              .arguments = {1, 1},
-                             .lesson = sql_lesson,
                              COMMAND_OPTIONS(SQL_OPTIONS, StoreCommandOptions),
                              .bulk = true,
                              .run = sql};
@@ -196,13 +193,10 @@ static bool merge(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(store_merge_lesson, "harness/commands/lessons/store-merge.txt")
-
 static const Command MERGE = {.name = "store merge",
                               .usage = "DB...|--stores 'DIR/*.db' [--db FILE]",
                               .summary = "bring all that other stores hold into one",
                               .arguments = {0, WORDS_MAX},
-                              .lesson = store_merge_lesson,
                               COMMAND_OPTIONS(MERGE_OPTIONS, StoreCommandOptions),
                               .run = merge};
 
@@ -237,14 +231,11 @@ static bool gc(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(store_gc_lesson, "harness/commands/lessons/store-gc.txt")
-
 static const Command GC = {.name = "store gc",
                            .usage = "[RUN...] [--check] [--db FILE]",
                            .summary =
                                "delete runs that are named, and what nothing refers to; give the space back",
                            .arguments = {0, WORDS_MAX},
-                           .lesson = store_gc_lesson,
                            COMMAND_OPTIONS(CARE_OPTIONS, StoreCommandOptions),
                            .run = gc};
 

@@ -260,14 +260,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(table_lesson, "harness/commands/lessons/table.txt")
-
 const Command command_table = {
     .name = "table",
     .usage = "[ITEM] [OPTIONS]",
     .summary = "the papers' tables and figures: list them, print one next to ours, judge the claims",
     .arguments = {0, 1},
-    .lesson = table_lesson,
     COMMAND_OPTIONS(OPTIONS, TableArguments),
     .run = run,
     .tables = TABLES(&ITEMS)};

@@ -4,7 +4,6 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
-#include "engine/base/shipped.h"
 #include "engine/text/tokenizer.h"
 #include "engine/train/trainer.h"
 #include "harness/cli/terminal.h"
@@ -99,13 +98,10 @@ static bool encode(void *options, CommandLine *line, Error *e) {
     return show(words->items[0], o, e);
 }
 
-EMBED(tokenizer_encode_lesson, "harness/commands/lessons/tokenizer-encode.txt")
-
 const Command command_tokenizer_encode = {.name = "tokenizer encode",
                                           .usage = "MODEL [TEXT | -f FILE | -] [OPTIONS]",
                                           .summary = "print a text's tokens",
                                           .arguments = {1, WORDS_MAX},
-                                          .lesson = tokenizer_encode_lesson,
                                           COMMAND_OPTIONS(ENCODE_OPTIONS, EncodeOptions),
                                           .run = encode};
 
@@ -115,13 +111,10 @@ static bool decode_ids(void *options, CommandLine *line, Error *e) {
     return show(line->words.items[0], o, e);
 }
 
-EMBED(tokenizer_decode_lesson, "harness/commands/lessons/tokenizer-decode.txt")
-
 const Command command_tokenizer_decode = {.name = "tokenizer decode",
                                           .usage = "MODEL 1,2,3 [--json]",
                                           .summary = "print the text of tokens",
                                           .arguments = {2, 2},
-                                          .lesson = tokenizer_decode_lesson,
                                           COMMAND_OPTIONS(DECODE_OPTIONS, EncodeOptions),
                                           .run = decode_ids};
 
@@ -187,14 +180,11 @@ static bool train(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(tokenizer_train_lesson, "harness/commands/lessons/tokenizer-train.txt")
-
 static const Command TRAIN = {.name = "tokenizer train",
                               .usage = "FILES... [--vocab N] [-o tokenizer.json]",
                               .summary = "learn a tokenizer from text",
                               .arguments = {1, WORDS_MAX},
                               .kept = "nothing is written",
-                              .lesson = tokenizer_train_lesson,
                               COMMAND_OPTIONS(TRAIN_OPTIONS, TrainOptions),
                               .run = train};
 

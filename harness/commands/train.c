@@ -256,14 +256,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return command_misused(line->command, e);
 }
 
-EMBED(train_lesson, "harness/commands/lessons/train.txt")
-
 const Command command_train = {
     .name = "train",
     .usage = "FILE.yaml | --preset NAME | adapter|heads|eagle|eagle3|mtp|dflash|dspark MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
     .arguments = {0, 2},
     .kept = "the last checkpoint, if one was written, is kept: the same command goes on from it",
-    .lesson = train_lesson,
     COMMAND_OPTIONS(OPTIONS, TrainArguments),
     .run = run};

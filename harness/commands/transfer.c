@@ -173,14 +173,11 @@ static bool export(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(store_export_lesson, "harness/commands/lessons/store-export.txt")
-
 const Command command_store_export = {
     .name = "store export",
     .usage = "[RUN] [--format NAME] [-o FILE|DIR] [OPTIONS]",
     .summary = "write a run for other programs: CSV, JSON lines, answers as Spec-Bench reads them",
     .arguments = {0, 1},
-    .lesson = store_export_lesson,
     COMMAND_OPTIONS(EXPORT_OPTIONS, TransferOptions),
     .bulk = true,
     .run = export};
@@ -265,13 +262,10 @@ static bool import(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(store_import_lesson, "harness/commands/lessons/store-import.txt")
-
 const Command command_store_import = {
     .name = "store import",
     .usage = "KIND FILE [OPTIONS]",
     .summary = "take in steps and records of other engines, or answers that Spec-Bench published",
     .arguments = {2, 2},
-    .lesson = store_import_lesson,
     COMMAND_OPTIONS(IMPORT_OPTIONS, TransferOptions),
     .run = import};

@@ -2,7 +2,6 @@
 // that measuring them all would take.
 #include "harness/cli/command.h"
 
-#include "engine/base/shipped.h"
 #include "harness/cli/records.h"
 #include "harness/cli/table.h"
 #include "engine/base/memory.h"
@@ -354,14 +353,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(tune_lesson, "harness/commands/lessons/tune.txt")
-
 const Command command_tune = {.name = "tune",
                               .usage = "MODEL --method METHOD --dataset DATASET [OPTIONS]",
                               .summary = "find a method's fastest parameters, without measuring them all",
                               .arguments = {1, 1},
                               .kept = "measured points are in the store",
-                              .lesson = tune_lesson,
                               COMMAND_OPTIONS(OPTIONS, TuneArguments),
                               .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),
                               .run = run,

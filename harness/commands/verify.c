@@ -3,7 +3,6 @@
 
 #include "datasets/datasets.h"
 #include "engine/base/memory.h"
-#include "engine/base/shipped.h"
 #include "harness/run/answer.h"
 #include "harness/cli/records.h"
 #include "harness/inputs/models.h"
@@ -456,13 +455,10 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return ok;
 }
 
-EMBED(verify_lesson, "harness/commands/lessons/verify.txt")
-
 const Command command_verify = {.name = "verify",
                                 .usage = "MODEL [OPTIONS]",
                                 .summary = "certify that methods leave a model's output unchanged",
                                 .arguments = {1, 1},
-                                .lesson = verify_lesson,
                                 COMMAND_OPTIONS(OPTIONS, VerifyOptions),
                                 .shared = MODEL_SET(offsetof(VerifyOptions, models.engine), NULL),
                                 .run = run};
