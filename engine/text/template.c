@@ -11,19 +11,17 @@
     .user_before = "[INST] ", .user_after = " [/INST]", .reply_before = " ", .reply_after = " </s>",       \
     .again = "<s>", .trim_user = true, .trim_reply = true
 
-#define CHATML_PARTS                                                                          \
-    .begin = "", .system_before = "<|im_start|>system\n", .system_after = "<|im_end|>\n",     \
-    .user_before = "<|im_start|>user\n", .user_after = "<|im_end|>\n<|im_start|>assistant\n", \
-    .reply_after = "<|im_end|>\n"
+// A role's name is between `open` and `close`, and `end` follows each text.
+#define ROLES(first, open, close, end)                                         \
+    .begin = first, .system_before = open "system" close, .system_after = end, \
+    .user_before = open "user" close, .user_after = end open "assistant" close, .reply_after = end
+
+#define CHATML_PARTS ROLES("", "<|im_start|>", "\n", "<|im_end|>\n")
 
 #define GEMMA_PARTS                                                                          \
     .begin = "<bos>", .user_before = "<start_of_turn>user\n",                                \
     .user_after = "<end_of_turn>\n<start_of_turn>model\n", .reply_after = "<end_of_turn>\n", \
     .trim_user = true, .trim_reply = true
-
-#define ZEPHYR_PARTS(eos)                                                                                \
-    .begin = "", .system_before = "<|system|>\n", .system_after = eos "\n", .user_before = "<|user|>\n", \
-    .user_after = eos "\n<|assistant|>\n", .reply_after = eos "\n"
 
 static const Template TEMPLATES[] = {
     {.name = "none", .about = "the text as it is"},
@@ -46,22 +44,10 @@ static const Template TEMPLATES[] = {
      .user_before = "[INST] ",
      .user_after = " [/INST]",
      .reply_after = "</s>"},
-    {.name = "phi-3",
-     .about = "Phi-3 instruct",
-     .begin = "",
-     .system_before = "<|system|>\n",
-     .system_after = "<|end|>\n",
-     .user_before = "<|user|>\n",
-     .user_after = "<|end|>\n<|assistant|>\n",
-     .reply_after = "<|end|>\n"},
+    {.name = "phi-3", .about = "Phi-3 instruct", ROLES("", "<|", "|>\n", "<|end|>\n")},
     {.name = "llama-3",
      .about = "Llama 3 instruct",
-     .begin = "<|begin_of_text|>",
-     .system_before = "<|start_header_id|>system<|end_header_id|>\n\n",
-     .system_after = "<|eot_id|>",
-     .user_before = "<|start_header_id|>user<|end_header_id|>\n\n",
-     .user_after = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
-     .reply_after = "<|eot_id|>",
+     ROLES("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>"),
      .trim_system = true,
      .trim_user = true,
      .trim_reply = true},
@@ -73,22 +59,8 @@ static const Template TEMPLATES[] = {
      .about = "Qwen3, which thinks before it answers",
      .thought_end = "</think>",
      CHATML_PARTS},
-    {.name = "phi-4",
-     .about = "Phi-4",
-     .begin = "",
-     .system_before = "<|im_start|>system<|im_sep|>",
-     .system_after = "<|im_end|>",
-     .user_before = "<|im_start|>user<|im_sep|>",
-     .user_after = "<|im_end|><|im_start|>assistant<|im_sep|>",
-     .reply_after = "<|im_end|>"},
-    {.name = "phi-4-mini",
-     .about = "Phi-4-mini instruct",
-     .begin = "",
-     .system_before = "<|system|>",
-     .system_after = "<|end|>",
-     .user_before = "<|user|>",
-     .user_after = "<|end|><|assistant|>",
-     .reply_after = "<|end|>"},
+    {.name = "phi-4", .about = "Phi-4", ROLES("", "<|im_start|>", "<|im_sep|>", "<|im_end|>")},
+    {.name = "phi-4-mini", .about = "Phi-4-mini instruct", ROLES("", "<|", "|>", "<|end|>")},
     {.name = "gemma", .about = "Gemma and Gemma 2, without system text", GEMMA_PARTS},
     {.name = "gemma-3",
      .about = "Gemma 3 instruct",
@@ -106,23 +78,12 @@ static const Template TEMPLATES[] = {
      .reply_after = "<|endoftext|>\n"},
     {.name = "granite",
      .about = "Granite 3.0 instruct",
-     .begin = "",
-     .system_before = "<|start_of_role|>system<|end_of_role|>",
-     .system_after = "<|end_of_text|>\n",
-     .user_before = "<|start_of_role|>user<|end_of_role|>",
-     .user_after = "<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>",
-     .reply_after = "<|end_of_text|>\n"},
+     ROLES("", "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\n")},
     {.name = "smollm-2",
      .about = "SmolLM2 instruct",
      .system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
      CHATML_PARTS},
-    {.name = "glm-4",
-     .about = "GLM-4 chat",
-     .begin = "[gMASK]<sop>",
-     .system_before = "<|system|>\n",
-     .system_after = "",
-     .user_before = "<|user|>\n",
-     .user_after = "<|assistant|>\n"},
+    {.name = "glm-4", .about = "GLM-4 chat", ROLES("[gMASK]<sop>", "<|", "|>\n", "")},
     {.name = "command-r",
      .about = "Command R and R+ (Cohere)",
      .begin = "<BOS_TOKEN>",
@@ -144,15 +105,10 @@ static const Template TEMPLATES[] = {
      .reply_after = "[|endofturn|]\n"},
     {.name = "seed-oss",
      .about = "Seed-OSS instruct",
-     .begin = "",
-     .system_before = "<seed:bos>system\n",
-     .system_after = "<seed:eos>",
-     .user_before = "<seed:bos>user\n",
-     .user_after = "<seed:eos><seed:bos>assistant\n",
-     .reply_after = "<seed:eos>",
+     ROLES("", "<seed:bos>", "\n", "<seed:eos>"),
      .trim_reply = true},
-    {.name = "zephyr", .about = "Zephyr 7B, TinyLlama chat", ZEPHYR_PARTS("</s>")},
-    {.name = "stablelm-zephyr", .about = "StableLM Zephyr", ZEPHYR_PARTS("<|endoftext|>")},
+    {.name = "zephyr", .about = "Zephyr 7B, TinyLlama chat", ROLES("", "<|", "|>\n", "</s>\n")},
+    {.name = "stablelm-zephyr", .about = "StableLM Zephyr", ROLES("", "<|", "|>\n", "<|endoftext|>\n")},
     {.name = "chatml", .about = "StableLM 2, Arcee and many others", CHATML_PARTS},
 };
 enum { TEMPLATE_COUNT = sizeof TEMPLATES / sizeof *TEMPLATES };
