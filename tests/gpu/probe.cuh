@@ -1,7 +1,7 @@
 // What the probe's kernels share: whether code has the instructions of 9.0a, launches in clusters, barriers
 // in shared memory.
 #pragma once
-#include "engine/cuda/kernels/instructions.cuh"
+#include "engine/cuda/kernels/warpgroups.cuh"
 
 #include "tests/gpu/probe.h"
 
@@ -9,13 +9,6 @@
 #define HOPPER 1
 #else
 #define HOPPER 0
-#endif
-
-// The simulated card's wgmma: that of instructions.cuh alone.
-#ifdef __CUDACC__
-#define HAS_WARPGROUPS_HERE 0
-#else
-#define HAS_WARPGROUPS_HERE 1
 #endif
 
 #ifdef __CUDACC__
@@ -51,7 +44,7 @@ __device__ __forceinline__ void barrier_expect(uint64_t *b, uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(bytes)
                  : "memory");
 }
-__device__ __forceinline__ void barrier_wait(uint64_t *b, uint32_t parity) {
+__device__ __forceinline__ void barrier_await(uint64_t *b, uint32_t parity) {
     asm volatile(
         "{\n\t.reg .pred done;\n\t"
         "again:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t@!done bra again;\n\t}" ::"r"(

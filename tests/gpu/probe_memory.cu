@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(BULK_THREADS)
         uint32_t turn = 0; // of the ring; counted, to keep divisions of 64 bits off the way
         for (size_t k = 0; k < all + (size_t)depth; k++, slot++) {
             if (slot == depth) slot = 0, turn++;
-            if (turn > 0) barrier_wait(&full[slot], (turn - 1) & 1);
+            if (turn > 0) barrier_await(&full[slot], (turn - 1) & 1);
             if (k >= all) continue;
             const unsigned char *from = own + at * (size_t)piece + rank * part;
             uint32_t to = shared_address(ring + (size_t)slot * (size_t)piece + rank * part),
@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(THREADS)
         if (KIND == WAIT_PROXY_FENCE) show_to_tensor_cores();
         if (KIND == WAIT_MBARRIER) {
             barrier_expect(&barrier, 0);
-            barrier_wait(&barrier, (uint32_t)i & 1);
+            barrier_await(&barrier, (uint32_t)i & 1);
         }
 #endif
     }

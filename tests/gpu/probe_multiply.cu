@@ -31,28 +31,31 @@ __global__ void __launch_bounds__(2 * GROUP_THREADS) wgmma_rate(int rounds, floa
     uint32_t fragment[4];
     for (int i = 0; i < 4; i++) fragment[i] = number((int)threadIdx.x + i) | (uint32_t)number(i) << 16;
     for (int r = 0; r < rounds; r++) {
-        warpgroup_begin<N>(d);
+        hold_sums<N>(d);
+        groups_begin();
 #pragma unroll
         for (int k = 0; k < COLUMNS / 16; k++) {
             uint64_t a = WAY == WGMMA_SWIZZLED ? swizzled_matrices(own + k * 16)
-                                               : shared_matrices(own + k * 64 * 16, 1024, 128);
+                                               : operand(own + k * 64 * 16, 1024, 128);
             uint64_t b = WAY == WGMMA_SWIZZLED ? swizzled_matrices(sm->b + k * 16)
-                                               : shared_matrices(sm->b + k * 128, 128, 1024);
+                                               : operand(sm->b + k * 128, 128, 1024);
             if (WAY == WGMMA_REGISTERS) Wgmma<N>::registers(d, fragment, b);
-            else Wgmma<N>::shared(d, a, b);
+            else Wgmma<N>::template shared<DTYPE_BF16>(d, a, b);
         }
-        wgmma_commit();
-        wgmma_wait<WAIT>();
+        group_end();
+        groups_wait<WAIT>();
     }
-    wgmma_wait<0>();
+    groups_wait<0>();
     hold_sums<N>(d);
-#elif HAS_WARPGROUPS_HERE
+#elif HAS_WARPGROUPS
     for (int r = 0; r < rounds; r++) {
-        warpgroup_begin<N>(d);
+        hold_sums<N>(d);
+        groups_begin();
         for (int k = 0; k < COLUMNS / 16; k++)
-            warpgroup_mma<DTYPE_BF16, N>(d, sm->a[threadIdx.x / GROUP_THREADS] + k * 64 * 16, 1024,
-                                         sm->b + k * 128, 1024);
-        warpgroup_end<N>(d);
+            group_mma<DTYPE_BF16, N>(d, operand(sm->a[threadIdx.x / GROUP_THREADS] + k * 64 * 16, 1024, 128),
+                                     operand(sm->b + k * 128, 128, 1024));
+        group_end();
+        groups_end<N>(d);
     }
 #else
     (void)rounds;
@@ -125,7 +128,12 @@ __global__ void __launch_bounds__(GROUP_THREADS)
             memcpy(&fragment[i / 4][i % 4],
                    &sm->a[i / 4 * 2 + i % 4 / 2][warp_number() * 2 + i % 2][g * 8 + q],
                    sizeof fragment[0][0]);
-        if (WAY != 0) warpgroup_begin<N>(d);
+#if HAS_WARPGROUPS
+        if (WAY != 0) {
+            hold_sums<N>(d);
+            groups_begin();
+        }
+#endif
 #pragma unroll
         for (int k = 0; k < COLUMNS / 16; k++) {
             const uint32_t *f = fragment[k];
@@ -137,20 +145,25 @@ __global__ void __launch_bounds__(GROUP_THREADS)
                 }
             }
 #if HOPPER
-            uint64_t at = shared_matrices(sm->b[0][k * 2], 128, sizeof sm->b[0]);
+            uint64_t at = operand(sm->b[0][k * 2], 128, sizeof sm->b[0]);
             if (WAY == 1 + WGMMA_SHARED)
-                Wgmma<N>::shared(d, shared_matrices(sm->a[k * 2], sizeof sm->a[0], 128), at);
+                Wgmma<N>::template shared<DTYPE_BF16>(d, operand(sm->a[k * 2], sizeof sm->a[0], 128), at);
             if (WAY == 1 + WGMMA_SWIZZLED)
-                Wgmma<N>::shared(d, swizzled_matrices(sm->turned_a + k * 16),
-                                 swizzled_matrices(sm->turned_b + k * 16));
+                Wgmma<N>::template shared<DTYPE_BF16>(d, swizzled_matrices(sm->turned_a + k * 16),
+                                                      swizzled_matrices(sm->turned_b + k * 16));
             if (WAY == 1 + WGMMA_REGISTERS) Wgmma<N>::registers(d, f, at);
-#elif HAS_WARPGROUPS_HERE
+#elif HAS_WARPGROUPS
             if (WAY == 1 + WGMMA_SHARED)
-                warpgroup_mma<DTYPE_BF16, N>(d, sm->a[k * 2], sizeof sm->a[0], sm->b[0][k * 2],
-                                             sizeof sm->b[0]);
+                group_mma<DTYPE_BF16, N>(d, operand(sm->a[k * 2], sizeof sm->a[0], 128),
+                                         operand(sm->b[0][k * 2], 128, sizeof sm->b[0]));
 #endif
         }
-        if (WAY != 0) warpgroup_end<N>(d);
+#if HAS_WARPGROUPS
+        if (WAY != 0) {
+            group_end();
+            groups_end<N>(d);
+        }
+#endif
     }
     for (int i = 0; i < N / 2; i++) out[(row + i % 4 / 2 * 8) * N + i / 4 * 8 + q + i % 2] = d[i / 4][i % 4];
 }

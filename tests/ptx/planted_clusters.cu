@@ -58,7 +58,7 @@ __device__ void fetch(ClusterPlant plant, Shared *sm, const float *in, uint32_t 
         int slot = k % SLOTS;
         uint32_t bytes = 2 * HALF_BYTES, parity = (uint32_t)(k / SLOTS - 1) & 1;
         const float *from = in + (k * 2 + (int)rank) * HALF;
-        if (k >= SLOTS && plant == CLUSTERS_WAIT_SCOPE) barrier_wait(&sm->empty[slot], parity);
+        if (k >= SLOTS && plant == CLUSTERS_WAIT_SCOPE) barrier_await(&sm->empty[slot], parity);
         else if (k >= SLOTS) wait_wide(&sm->empty[slot], parity);
         if (plant == CLUSTERS_EXPECT && rank == 1) bytes -= HALF_BYTES;
         if (plant != CLUSTERS_EXPECT_NONE || rank == 0) barrier_expect(&sm->full[slot], bytes);
@@ -73,7 +73,7 @@ __device__ float add_up(ClusterPlant plant, Shared *sm, uint32_t rank) {
     float sum = 0;
     for (int k = 0; k < STAGES; k++) {
         int slot = k % SLOTS;
-        barrier_wait(&sm->full[slot], (uint32_t)(k / SLOTS) & 1);
+        barrier_await(&sm->full[slot], (uint32_t)(k / SLOTS) & 1);
         sum += sm->in[slot][0][lane] + 2 * sm->in[slot][1][lane];
         __syncwarp();
         if (lane) continue;
@@ -110,7 +110,7 @@ __device__ void work(ClusterPlant plant, const float *in, float *out) {
         if (plant != CLUSTERS_INIT_SHOWN) barriers_visible();
     }
     __syncthreads();
-    if (plant == CLUSTERS_STUCK && rank == 1 && warp == 0) barrier_wait(&sm->empty[0], 0);
+    if (plant == CLUSTERS_STUCK && rank == 1 && warp == 0) barrier_await(&sm->empty[0], 0);
     if (plant != CLUSTERS_BEGIN) meet_once(plant, false);
     if (plant == CLUSTERS_LEFT && rank == 1) return;
     if (warp == 0 && lane == 0) fetch(plant, sm, in, rank);

@@ -29,7 +29,7 @@ __device__ __forceinline__ void try_once(uint64_t *b, uint32_t parity) {
         "r"(parity)
         : "memory");
 }
-__device__ __forceinline__ void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *b) {
+__device__ __forceinline__ void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *b) {
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
             shared_address(to)),
@@ -51,17 +51,17 @@ __device__ void fetch_all(GroupPlant plant, Ring *sm, const uint16_t *a) {
         int slot = k % SLOTS;
         const uint16_t *from = a + k * ROWS * STAGE_K;
         uint32_t bytes = STAGE_BYTES;
-        if (k >= SLOTS && plant != GROUPS_COPY_OVER) barrier_wait(&sm->empty[slot], (k / SLOTS - 1) & 1);
+        if (k >= SLOTS && plant != GROUPS_COPY_OVER) barrier_await(&sm->empty[slot], (k / SLOTS - 1) & 1);
         if (plant == GROUPS_COPY_SIZE) bytes -= 8;
         if (plant == GROUPS_COPY_ALIGNED) from++;
         if (plant == GROUPS_COPY_BEYOND && k == STAGES - 1) from += 16;
         barrier_expect(&sm->full[slot], plant == GROUPS_EXPECT ? bytes / 2 : bytes);
-        copy_bulk(sm->a[slot], from, bytes, &sm->full[slot]);
+        bulk_copy(sm->a[slot], from, bytes, &sm->full[slot]);
     }
     if (plant == GROUPS_COPY_LEFT) {
-        barrier_wait(&sm->empty[0], (STAGES / SLOTS - 1) & 1);
+        barrier_await(&sm->empty[0], (STAGES / SLOTS - 1) & 1);
         barrier_expect(&sm->full[0], 16);
-        copy_bulk(sm->a[0], a, 16, &sm->full[0]);
+        bulk_copy(sm->a[0], a, 16, &sm->full[0]);
     }
 }
 
@@ -82,26 +82,28 @@ __device__ void multiply_stage(GroupPlant plant, Ring *sm, int k, float (*d)[4])
     uint32_t fragment[4];
     for (int i = 0; i < 4; i++) asm volatile("mov.u32 %0, 0;" : "=r"(fragment[i]));
     if (plant == GROUPS_FENCE && k > 0) d[0][0] += 1;
-    if (plant != GROUPS_FENCE || k == 0) warpgroup_begin<COLUMNS>(d);
+    if (plant != GROUPS_FENCE || k == 0) {
+        hold_sums<COLUMNS>(d);
+        groups_begin();
+    }
 #pragma unroll
     for (int c = 0; c < STAGE_K / 8; c += 2) {
-        uint64_t of_a = shared_matrices(a[c], sizeof a[0], 128),
-                 of_b = shared_matrices(sm->b[0][c], 128, sizeof sm->b[0]);
+        uint64_t of_a = operand(a[c], sizeof a[0], 128), of_b = operand(sm->b[0][c], 128, sizeof sm->b[0]);
         if (plant == GROUPS_OUTSIDE) of_b += sizeof *sm >> 4;
         if (plant == GROUPS_SWIZZLED) of_a = swizzled_matrices((const char *)a[c] + 128);
         if (plant == GROUPS_DIFFERENT && c == 0 && threadIdx.x / 32 == 1) of_b += 8;
         if (plant == GROUPS_LANES) of_b += threadIdx.x % 2 * 8;
-        Wgmma<COLUMNS>::shared(d, of_a, of_b);
+        Wgmma<COLUMNS>::template shared<DTYPE_BF16>(d, of_a, of_b);
     }
     if (plant == GROUPS_REGISTERS) {
-        Wgmma<COLUMNS>::registers(d, fragment, shared_matrices(sm->b, 128, sizeof sm->b[0]));
+        Wgmma<COLUMNS>::registers(d, fragment, operand(sm->b, 128, sizeof sm->b[0]));
         asm volatile("mov.u32 %0, 1;" : "+r"(fragment[0]));
     }
-    wgmma_commit();
+    group_end();
     if (plant == GROUPS_OVERWRITE && threadIdx.x == 0) sm->b[0][0][0] = 0;
     if (plant == GROUPS_EMPTY_EARLY && threadIdx.x % 32 == 0) arrive(&sm->empty[k % SLOTS]);
     if (plant == GROUPS_SUMS) d[0][0] *= 2;
-    wgmma_wait<0>();
+    groups_wait<0>();
     hold_sums<COLUMNS>(d);
 }
 
@@ -114,7 +116,7 @@ __device__ void multiply_all(GroupPlant plant, Ring *sm, const uint16_t *b, floa
         write_b(plant, sm, b, k);
         if (plant == GROUPS_PARITY) parity ^= 1;
         if (plant == GROUPS_WAIT_ONCE) try_once(&sm->full[k % SLOTS], parity);
-        else if (plant != GROUPS_WAIT) barrier_wait(&sm->full[k % SLOTS], parity);
+        else if (plant != GROUPS_WAIT) barrier_await(&sm->full[k % SLOTS], parity);
         multiply_stage(plant, sm, k, d);
         if (plant == GROUPS_READ_LANES) seen += bf16_f32(sm->a[k % SLOTS][0][0][threadIdx.x % 64]);
         if (lane == 0 && plant != GROUPS_EMPTY_EARLY) arrive(&sm->empty[k % SLOTS]);

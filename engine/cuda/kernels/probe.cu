@@ -56,18 +56,24 @@ __global__ void __launch_bounds__(THREADS) probe_wgmma(int rounds, float *sink) 
     uint32_t *all = (uint32_t *)sm;
     for (int i = (int)threadIdx.x; i < (int)(sizeof *sm / 4); i += THREADS)
         all[i] = (0x3f80u + (uint32_t)i % 97) | 0xbf90u << 16;
-    if (HAS_WARPGROUPS) show_to_tensor_cores();
+    show_to_tensor_cores();
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < WIDE / 2; i++) sum[i / 4][i % 4] = 0;
+#if HAS_WARPGROUPS
     for (int r = 0; r < rounds; r++) {
-        warpgroup_begin<WIDE>(sum);
+        hold_sums<WIDE>(sum);
+        groups_begin();
 #pragma unroll
         for (int k = 0; k < DEEP / 8; k += 2)
-            warpgroup_mma<DTYPE_BF16, WIDE>(sum, sm->a[threadIdx.x / 128][k], sizeof sm->a[0][0], sm->b[0][k],
-                                            sizeof sm->b[0]);
-        warpgroup_end<WIDE>(sum);
+            group_mma<DTYPE_BF16, WIDE>(sum, operand(sm->a[threadIdx.x / 128][k], sizeof sm->a[0][0], 128),
+                                        operand(sm->b[0][k], 128, sizeof sm->b[0]));
+        group_end();
+        groups_end<WIDE>(sum);
     }
+#else
+    (void)rounds;
+#endif
 #pragma unroll
     for (int i = 0; i < WIDE / 2; i++) total += fabsf(sum[i / 4][i % 4]);
     sink[(size_t)blockIdx.x * THREADS + threadIdx.x] = total;
@@ -101,7 +107,7 @@ double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream) {
 // a chain of COMPARED_K. Of many columns some are compared: they don't see one another.
 
 enum { COMPARED_K = 256, COMPARED_PAIRS = 4, COMPARED_THREADS = 128 }; // pairs of blocks of 8 columns
-#if HAS_BULK_COPIES
+#if HAS_WARPGROUPS
 struct ComparedTiles {
     uint16_t a[2][ROWS / 8][64], b[256 / 8][2][64];
 };
@@ -162,7 +168,7 @@ __device__ __forceinline__ void compare_bits(ComparedTiles *sm, unsigned *differ
 #endif
 
 __global__ void __launch_bounds__(COMPARED_THREADS) compare_multiplications(unsigned *differ) {
-#if HAS_BULK_COPIES
+#if HAS_WARPGROUPS
     SHARED(ComparedTiles, sm);
     switch (blockIdx.x) {
     case 0: compare_bits<DTYPE_BF16, 32, false>(sm, differ); break;

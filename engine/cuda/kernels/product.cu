@@ -19,6 +19,7 @@
 // fetched before the launch in front has ended, so a step's short kernels cost little (docs/cuda.md).
 #include "engine/cuda/kernels/product.cuh"
 #include "engine/cuda/kernels/runtime.h"
+#include "engine/cuda/kernels/warpgroups.cuh"
 
 #include <stddef.h>
 
@@ -158,7 +159,7 @@ __device__ __forceinline__ const Values *decoded(const Fetched<BITS> *s, const F
         for (int i = 0; i < 4; i++)
             *(uint32_t *)(own + (k * 2 + i / 2) * sizeof to->w[0] + i % 2 * sizeof to->w[0][0]) = a[i];
     }
-    if (HAS_WARPGROUPS) show_to_tensor_cores();
+    show_to_tensor_cores();
     __syncthreads();
     return to;
 }
@@ -206,17 +207,20 @@ __device__ __forceinline__ void multiply_half(const Values *w, const uint16_t (*
 template <Dtype FORMAT, class C>
 __device__ __forceinline__ void multiply(const Values *w, const uint16_t (*x)[K_STAGE / 8][64], const Part &b,
                                          float sum[C::TALL][C::BLOCKS][4]) {
-    if (!HAS_WARPGROUPS) {
-        multiply_half<FORMAT, C>(w, x, 0, b, sum);
-        multiply_half<FORMAT, C>(w, x, 1, b, sum);
-        return;
-    }
-    warpgroup_begin<C::N>(sum[0]);
+#if HAS_WARPGROUPS
+    (void)b;
+    hold_sums<C::N>(sum[0]);
+    groups_begin();
 #pragma unroll
     for (int k = 0; k < K_STAGE / 8; k += 2)
-        warpgroup_mma<FORMAT, C::N>(sum[0], w->w[k][warp_number() / 4 * 8], sizeof w->w[0], x[0][k],
-                                    sizeof x[0]);
-    warpgroup_end<C::N>(sum[0]);
+        group_mma<FORMAT, C::N>(sum[0], operand(w->w[k][warp_number() / 4 * 8], sizeof w->w[0], 128),
+                                operand(x[0][k], 128, sizeof x[0]));
+    group_end();
+    groups_end<C::N>(sum[0]);
+#else
+    multiply_half<FORMAT, C>(w, x, 0, b, sum);
+    multiply_half<FORMAT, C>(w, x, 1, b, sum);
+#endif
 }
 
 // Stores sums, row after row `row` elements apart: in the block's OWN shared memory, where nothing reads
@@ -283,7 +287,7 @@ __global__ void __launch_bounds__(8 * WARP, 1) product(Product p, int panels) {
     int now = 0, ahead = ahead_by; // the stages of k and of k + ahead_by
     for (int k = b.from; k < b.to; k++) {
         copy_wait<STAGES - 2>();
-        if (HAS_WARPGROUPS) show_to_tensor_cores();
+        show_to_tensor_cores();
         __syncthreads();
         if (k + ahead_by < b.to) {
             fetch_weights<C>(&sm->stage[ahead].w, feed, k + ahead_by);

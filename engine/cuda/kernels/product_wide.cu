@@ -65,7 +65,7 @@ template <int N_, int GROUPS_, int STAGES_, int BLOCKS_, int BITS_ = 16> struct 
     static_assert(BITS == 16 || GROUPS == 2, "a tile of codes has 8 pieces");
 };
 
-#if HAS_BULK_COPIES
+#if HAS_WARPGROUPS
 // The work of one block.
 struct Task {
     int from, to;          // stages of K
@@ -269,7 +269,7 @@ __device__ __forceinline__ void keep(float *to, int row, const Task &t, int outp
 
 template <Dtype FORMAT, class C>
 __global__ void __launch_bounds__(C::THREADS, C::BLOCKS) product_wide(Product p, int panels, int part_rows) {
-#if HAS_BULK_COPIES
+#if HAS_WARPGROUPS
     const int at_once = 4;
     SHARED(typename C::Shared, sm);
     int all = p.w.pitch / K_STAGE, m = (p.w.rows + 15) / 16 * 16;

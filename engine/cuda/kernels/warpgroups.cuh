@@ -1,15 +1,13 @@
-// Instructions of 9.0a that product_wide.cu needs beyond instructions.cuh, each for the device and, in plain
-// C++, for the host: barriers in shared memory that count copies, copies of whole pieces, and multiplications
-// that go on while the warps of their warpgroup do.
+// Instructions of 9.0a beyond instructions.cuh, each for the device and, in plain C++, for the host:
+// multiplications by warpgroups, which go on while their warps do; and what product_wide.cu alone needs,
+// barriers in shared memory that count copies, and copies of whole pieces.
 #pragma once
 #include "engine/cuda/kernels/instructions.cuh"
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define HAS_BULK_COPIES 1
-#elif defined(__CUDACC__)
-#define HAS_BULK_COPIES 0
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDACC__)
+#define HAS_WARPGROUPS 1
 #else
-#define HAS_BULK_COPIES 1
+#define HAS_WARPGROUPS 0
 #endif
 
 // --- barriers: a phase ends when all arrivals and all announced bytes have come. Phases are numbered 0, 1,
@@ -21,7 +19,7 @@
 #ifdef __CUDACC__
 typedef uint64_t Barrier;
 #endif
-#if HAS_BULK_COPIES && defined(__CUDACC__)
+#if HAS_WARPGROUPS && defined(__CUDACC__)
 __device__ __forceinline__ void barrier_open(Barrier *b, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals)
                  : "memory");
@@ -72,21 +70,34 @@ static inline void copy_bulk(void *shared, const void *global, int bytes, Barrie
 }
 #endif
 
-// --- wgmma as in instructions.cuh, of any WIDTH, and of operands whose 8x8 matrices are `rows` bytes apart
-// from 8 rows (or columns of b) to the next, `k` bytes from 8 of k to the next.
+// --- wgmma: d (64, WIDTH) += a (64, 16) b (16, WIDTH), by the four warps of a warpgroup, from shared memory.
+// Warp i of the group has rows 16i to 16i + 15 of d, in blocks of 8 columns, each as mma_16816 has its d.
+// Operands are 8x8 matrices of 128 bytes, `rows` bytes apart from 8 rows (or columns of b) to the next, `k`
+// bytes from 8 of k to the next.
 //
+// The tensor cores see what copies and stores have put there after show_to_tensor_cores() and a barrier.
 // Multiplications after groups_begin(), which orders them behind the sums' last use, form a group that
 // group_end() closes. groups_wait<LEFT>() waits until no more than LEFT groups are under way: until then
 // their operands may not change, and the sums may not be read. group_mma_held: of bf16, with `a` in
 // registers, where each warp has its 16 rows as mma_16816 does.
 
-#if HAS_BULK_COPIES && defined(__CUDACC__)
+__device__ __forceinline__ void show_to_tensor_cores() { // nothing where there is no wgmma
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+#if HAS_WARPGROUPS && defined(__CUDACC__)
 typedef uint64_t Operand;
-__device__ __forceinline__ Operand operand(const void *at, int k, int rows) {
-    return shared_matrices(at, (size_t)k, (size_t)rows);
+__device__ __forceinline__ Operand operand(const void *at, size_t k, size_t rows) {
+    return shared_address(at) >> 4 | (uint64_t)(k >> 4) << 16 | (uint64_t)(rows >> 4) << 32;
 }
 __device__ __forceinline__ Operand operand_at(Operand o, int bytes) { // in the lower half, without a carry
     return (o >> 32 << 32) | (uint32_t)((uint32_t)o + (uint32_t)(bytes >> 4));
+}
+// The sums stay where they are from before the first multiplication until the last has ended.
+template <int WIDTH> __device__ __forceinline__ void hold_sums(float (*d)[4]) {
+#pragma unroll
+    for (int i = 0; i < WIDTH / 2; i++) asm volatile("" : "+f"(d[i / 4][i % 4])::"memory");
 }
 __device__ __forceinline__ void groups_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void group_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -99,60 +110,60 @@ template <int WIDTH> __device__ __forceinline__ void groups_end(float (*d)[4]) {
     hold_sums<WIDTH>(d);
 }
 #define TEN(t)   "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9, "
+#define EIGHT(t) "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7"
+#define SIXTY    TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5")
 #define LIST_32  TEN("") "%10, %11, %12, %13, %14, %15"
 #define LIST_64  TEN("") TEN("1") TEN("2") "%30, %31"
-#define LIST_96  TEN("") TEN("1") TEN("2") TEN("3") "%40, %41, %42, %43, %44, %45, %46, %47"
-#define LIST_128 TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") "%60, %61, %62, %63"
-#define HUNDRED  TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9")
-#define LIST_160 \
-    TEN("")      \
-    TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define LIST_192 \
-    TEN("")      \
-    TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") "%90, %91, %92, %93, %94, %95"
-#define LIST_256 HUNDRED TEN("10") TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
-#define FOUR(i)  "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
-#define OUT_32   FOUR(0), FOUR(1), FOUR(2), FOUR(3)
-#define OUT_4(i) FOUR(i), FOUR(i + 1), FOUR(i + 2), FOUR(i + 3)
-#define OUT_64   OUT_32, OUT_4(4)
-#define OUT_96   OUT_64, OUT_4(8)
-#define OUT_128  OUT_96, OUT_4(12)
-#define OUT_160  OUT_128, OUT_4(16)
-#define OUT_192  OUT_160, OUT_4(20)
-#define OUT_256  OUT_192, OUT_4(24), OUT_4(28)
+#define LIST_96  TEN("") TEN("1") TEN("2") TEN("3") EIGHT("4")
+#define LIST_128 SIXTY "%60, %61, %62, %63"
+#define LIST_160 SIXTY TEN("6") EIGHT("7") ", %78, %79"
+#define LIST_192 SIXTY TEN("6") TEN("7") TEN("8") "%90, %91, %92, %93, %94, %95"
+#define LIST_256 SIXTY TEN("6") TEN("7") TEN("8") TEN("9") TEN("10") TEN("11") EIGHT("12")
+#define D4(i)    "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define D16(i)   D4(i), D4(i + 1), D4(i + 2), D4(i + 3)
+#define D64(i)   D16(i), D16(i + 4), D16(i + 8), D16(i + 12)
+#define OUT_32   D16(0)
+#define OUT_64   D16(0), D16(4)
+#define OUT_96   D16(0), D16(4), D16(8)
+#define OUT_128  D64(0)
+#define OUT_160  D64(0), D16(16)
+#define OUT_192  D64(0), D16(16), D16(20)
+#define OUT_256  D64(0), D64(16)
+template <int WIDTH> struct Wgmma;
 #define WGMMA(n, format, a_at, b_at)                                                               \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." format "." format " {" LIST_##n \
                  "}, %" #a_at ", %" #b_at ", 1, 1, 1, 0, 0;"                                       \
                  : OUT_##n                                                                         \
                  : "l"(a), "l"(b))
-#define WIDTH_OF(n, a_at, b_at)                                         \
-    if (WIDTH == n && FORMAT == DTYPE_F16) WGMMA(n, "f16", a_at, b_at); \
-    if (WIDTH == n && FORMAT != DTYPE_F16) WGMMA(n, "bf16", a_at, b_at)
-#define WGMMA_HELD(n, a0, a1, a2, a3, b_at)                                             \
-    if (WIDTH == n)                                                                     \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" LIST_##n  \
-                 "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_at ", 1, 1, 1, 0;" \
-                 : OUT_##n                                                              \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+// s0, s1: numbers of the operands behind the sums; r0 to r4: the same with `a` in registers.
+#define WGMMA_OF(n, s0, s1, r0, r1, r2, r3, r4)                                                           \
+    template <> struct Wgmma<n> {                                                                         \
+        template <Dtype FORMAT>                                                                           \
+        static __device__ __forceinline__ void shared(float (*d)[4], Operand a, Operand b) {              \
+            if (FORMAT == DTYPE_F16) WGMMA(n, "f16", s0, s1);                                             \
+            else WGMMA(n, "bf16", s0, s1);                                                                \
+        }                                                                                                 \
+        static __device__ __forceinline__ void registers(float (*d)[4], const uint32_t a[4], Operand b) { \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" LIST_##n            \
+                         "}, {%" #r0 ", %" #r1 ", %" #r2 ", %" #r3 "}, %" #r4 ", 1, 1, 1, 0;"             \
+                         : OUT_##n                                                                        \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                           \
+        }                                                                                                 \
+    };
+WGMMA_OF(32, 16, 17, 16, 17, 18, 19, 20)
+WGMMA_OF(64, 32, 33, 32, 33, 34, 35, 36)
+WGMMA_OF(96, 48, 49, 48, 49, 50, 51, 52)
+WGMMA_OF(128, 64, 65, 64, 65, 66, 67, 68)
+WGMMA_OF(160, 80, 81, 80, 81, 82, 83, 84)
+WGMMA_OF(192, 96, 97, 96, 97, 98, 99, 100)
+WGMMA_OF(256, 128, 129, 128, 129, 130, 131, 132)
 template <Dtype FORMAT, int WIDTH>
 __device__ __forceinline__ void group_mma(float (*d)[4], Operand a, Operand b) {
-    static_assert(WIDTH % 32 == 0 && WIDTH != 224 && WIDTH <= 256, "it has these");
-    if constexpr (WIDTH == 32) { WIDTH_OF(32, 16, 17); }
-    if constexpr (WIDTH == 64) { WIDTH_OF(64, 32, 33); }
-    if constexpr (WIDTH == 96) { WIDTH_OF(96, 48, 49); }
-    if constexpr (WIDTH == 128) { WIDTH_OF(128, 64, 65); }
-    if constexpr (WIDTH == 160) { WIDTH_OF(160, 80, 81); }
-    if constexpr (WIDTH == 192) { WIDTH_OF(192, 96, 97); }
-    if constexpr (WIDTH == 256) { WIDTH_OF(256, 128, 129); }
+    Wgmma<WIDTH>::template shared<FORMAT>(d, a, b);
 }
 template <int WIDTH>
 __device__ __forceinline__ void group_mma_held(float (*d)[4], const uint32_t a[4], Operand b) {
-    if constexpr (WIDTH == 32) { WGMMA_HELD(32, 16, 17, 18, 19, 20); }
-    if constexpr (WIDTH == 64) { WGMMA_HELD(64, 32, 33, 34, 35, 36); }
-    if constexpr (WIDTH == 96) { WGMMA_HELD(96, 48, 49, 50, 51, 52); }
-    if constexpr (WIDTH == 128) { WGMMA_HELD(128, 64, 65, 66, 67, 68); }
-    if constexpr (WIDTH == 192) { WGMMA_HELD(192, 96, 97, 98, 99, 100); }
-    if constexpr (WIDTH == 256) { WGMMA_HELD(256, 128, 129, 130, 131, 132); }
+    Wgmma<WIDTH>::registers(d, a, b);
 }
 // Waits for all groups; `a` stays in its registers until then.
 __device__ __forceinline__ void groups_end_held(uint32_t (*a)[4], int count) {
@@ -160,34 +171,16 @@ __device__ __forceinline__ void groups_end_held(uint32_t (*a)[4], int count) {
 #pragma unroll
     for (int i = 0; i < count; i++) asm volatile("" ::"r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]));
 }
-#undef TEN
-#undef HUNDRED
-#undef LIST_32
-#undef LIST_64
-#undef LIST_96
-#undef LIST_128
-#undef LIST_160
-#undef LIST_192
-#undef LIST_256
-#undef FOUR
-#undef OUT_4
-#undef OUT_32
-#undef OUT_64
-#undef OUT_96
-#undef OUT_128
-#undef OUT_160
-#undef OUT_192
-#undef OUT_256
-#undef WGMMA
-#undef WIDTH_OF
-#undef WGMMA_HELD
 #elif !defined(__CUDACC__)
 struct Operand {
     const char *at;
     int k, rows;
 };
-static inline Operand operand(const void *at, int k, int rows) { return {(const char *)at, k, rows}; }
+static inline Operand operand(const void *at, size_t k, size_t rows) {
+    return {(const char *)at, (int)k, (int)rows};
+}
 static inline Operand operand_at(Operand o, int bytes) { return {o.at + bytes, o.k, o.rows}; }
+template <int WIDTH> static inline void hold_sums(float (*)[4]) {}
 static inline void groups_begin() {}
 static inline void group_end() { simt_group_end(); }
 template <int LEFT> static inline void groups_wait() { // of a whole warp, like the instruction
