@@ -61,6 +61,10 @@ static void multiply(Cuda *c, const RowList *rows, int most) {
     else gpu_product(&p, most, &c->facts, c->stream);
 }
 
+static bool get(Cuda *c, void *to, const void *from, size_t bytes, Error *e) {
+    return cuda_ok(c, gpu_copy(to, from, bytes, c->stream), "cannot copy from it", e);
+}
+
 // Logits and the likeliest ids of rows, at most so many.
 typedef struct HeadLaunches {
     const RowList *rows;
@@ -135,14 +139,7 @@ static void rank(Cuda *c, int at, int count, int n, int k, bool sums) {
 }
 
 static bool get_tops(Cuda *c, int n, int k, bool sums, Error *e) {
-    size_t numbers = (size_t)n * (size_t)(2 * k + sums);
-    return cuda_ok(c, gpu_copy(c->host_tops, c->tops, numbers * sizeof *c->tops, c->stream),
-                   "cannot copy from it", e);
-}
-
-static bool get_likeliest(Cuda *c, int count, Error *e) {
-    size_t bytes = (size_t)count * BEST_SLICES * sizeof *c->best;
-    return cuda_ok(c, gpu_copy(c->host_best, c->best, bytes, c->stream), "cannot copy from it", e);
+    return get(c, c->host_tops, c->tops, (size_t)n * (size_t)(2 * k + sums) * sizeof *c->tops, e);
 }
 
 static DrawAsks *begin_asks(Cuda *c, const Sampling *sampling, int vocab) {
@@ -200,7 +197,7 @@ static bool draw_panel(Cuda *c, int count, int tokens, bool confident, Error *e)
               .drawn = (int *)(void *)behind};
     size_t bytes = (size_t)(behind - c->draw_answers) * sizeof(double) + (size_t)count * sizeof(int);
     gpu_draw(&d, count, c->stream);
-    return cuda_ok(c, gpu_copy(c->host_answers, c->draw_answers, bytes, c->stream), "cannot copy from it", e);
+    return get(c, c->host_answers, c->draw_answers, bytes, e);
 }
 
 static void keep_answers(const Cuda *c, const HeadRow *rows, int count, int tokens, bool confident) {
@@ -221,10 +218,8 @@ static bool get_logits(Cuda *c, const HeadRow *rows, int count, Error *e) {
     size_t vocab = (size_t)c->model->shape.vocab;
     for (int i = 0, n; i < count; i += n) {
         for (n = 1; i + n < count && rows[i + n].out == rows[i].out && rows[i + n].at == rows[i].at + n;) n++;
-        if (!cuda_ok(c,
-                     gpu_copy(rows[i].out->logits + (size_t)rows[i].at * vocab, c->logits + (size_t)i * vocab,
-                              (size_t)n * vocab * sizeof(float), c->stream),
-                     "cannot copy from it", e))
+        if (!get(c, rows[i].out->logits + (size_t)rows[i].at * vocab, c->logits + (size_t)i * vocab,
+                 (size_t)n * vocab * sizeof(float), e))
             return false;
     }
     return true;
@@ -257,7 +252,8 @@ bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e)
     if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, PHASE_HEAD, e) ||
         !run_head(c, nodes, count, e) || (draws && !ask_for_draws(c, rows, count, &tokens, e)))
         return false;
-    if (want & HEAD_ARGMAX && !get_likeliest(c, count, e)) return false;
+    size_t best_bytes = (size_t)count * BEST_SLICES * sizeof *c->best;
+    if (want & HEAD_ARGMAX && !get(c, c->host_best, c->best, best_bytes, e)) return false;
     if (want & HEAD_TOP) rank(c, 0, count, count, k, sums);
     if (want & HEAD_TOP && !get_tops(c, count, k, sums, e)) return false;
     if (draws && !draw_panel(c, count, tokens, confident, e)) return false;
@@ -277,9 +273,7 @@ bool cuda_head_ahead(Cuda *c, int at, int *row, Error *e) {
     assert(c->stepped && at < CHAIN_MOST);
     if (*row < 0) return true;
     return cuda_begin(c, PHASE_HEAD, e) && run_head(c, list->node, list->count, e) &&
-           cuda_ok(c,
-                   gpu_copy(c->host_best + at * BEST_SLICES, c->best + *row * BEST_SLICES, bytes, c->stream),
-                   "cannot copy from it", e) &&
+           get(c, c->host_best + at * BEST_SLICES, c->best + *row * BEST_SLICES, bytes, e) &&
            cuda_ok(c, gpu_launched(), "cannot run the head", e);
 }
 
@@ -328,8 +322,7 @@ bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, f
               .p = c->draw_p};
     if (!cuda_begin(c, PHASE_HEAD, e) || !ask_plainly(c, row + 1, sampling, vocab, e)) return false;
     gpu_draw(&d, 1, c->stream);
-    if (!cuda_ok(c, gpu_copy(c->host_p, c->draw_p, (size_t)n * sizeof *p, c->stream), "cannot copy from it",
-                 e) ||
+    if (!get(c, c->host_p, c->draw_p, (size_t)n * sizeof *p, e) ||
         !cuda_ok(c, gpu_launched(), "cannot run a draw", e) || !cuda_wait(c, e))
         return false;
     memcpy(p, c->host_p, (size_t)n * sizeof *p);
@@ -368,9 +361,7 @@ static bool multiply_markov(Cuda *c, const float *e_row, Error *e) {
     gpu_norm(&copy, 1, c->stream);
     gpu_product(&p, 1, &c->facts, c->stream);
     return cuda_ok(c, gpu_launched(), "cannot run a Markov head", e) &&
-           cuda_ok(c, gpu_copy(c->host_p, c->logits, (size_t)s->vocab * sizeof(float), c->stream),
-                   "cannot copy from it", e) &&
-           cuda_wait(c, e);
+           get(c, c->host_p, c->logits, (size_t)s->vocab * sizeof(float), e) && cuda_wait(c, e);
 }
 
 bool cuda_follow(Cuda *c, int node, Follow *f, Error *e) {
@@ -404,10 +395,7 @@ bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
     for (int done = 0, n; done < count; done += n) {
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
         if (!cuda_begin(c, PHASE_HEAD, e) || !cuda_norm_to(c, nodes + done, n, c->logits, e) ||
-            !cuda_ok(
-                c,
-                gpu_copy(rows + (size_t)done * width, c->logits, (size_t)n * width * sizeof *rows, c->stream),
-                "cannot copy from it", e) ||
+            !get(c, rows + (size_t)done * width, c->logits, (size_t)n * width * sizeof *rows, e) ||
             !cuda_wait(c, e))
             return false;
     }
