@@ -165,6 +165,9 @@ bool bench_report_csv(const BenchRun *b, Error *e) {
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
+// For json_pack, which leaves out a key without a text.
+static const char *text_or_none(const char *text) { return text[0] ? text : NULL; }
+
 bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
     const Model *model = b->adapter_dir ? &b->adapter.adapter.models[0] : &b->engine.model;
     const Ceilings *c = &b->ceilings;
@@ -183,27 +186,23 @@ bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
         json_object_set_new(gpu, "before", gauges_json(&b->before));
         json_object_set_new(gpu, "after", gauges_json(&b->after));
     } else json_object_update_new(machine, speeds);
-    json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I}", "version",
-                             version_text(), "compiler", version_compiler(), "machine", machine, "points",
-                             table_list(&points), "model", b->dir, "weights", model_dtype_name(model),
-                             "compute", compute_name(b->benched.session->compute), "math", b->math, "open_s",
-                             b->open_s, "peak_memory_bytes", (json_int_t)machine_peak_memory(),
-                             "huge_page_bytes", (json_int_t)machine_huge_pages());
-    if (root && gpu) json_object_set_new(root, "gpu", gpu);
-    if (root && b->drifted >= 0)
-        json_object_set_new(root, "drift",
-                            json_pack("{s:i, s:f, s:f}", "context", b->drifted, "before_s", b->before_s,
-                                      "after_s", b->after_s));
-    if (root && ended) json_object_set_new(root, "ended", json_string(ended));
-    if (root && b->adapter_dir) json_object_set_new(root, "adapter", json_string(b->adapter_dir));
-    if (root && b->engine.model.stand_in[0])
-        json_object_set_new(root, "stand_in", json_string(b->engine.model.stand_in));
-    if (root && b->engine.model.quantised[0])
-        json_object_set_new(root, "quantised", json_string(b->engine.model.quantised));
-    if (root && b->prefill_s > 0)
-        json_object_set_new(root, "prefill",
-                            json_pack("{s:i, s:f, s:f}", "tokens", b->prefill, "seconds", b->prefill_s,
-                                      "tflop_per_s", b->prefill_operations / b->prefill_s / 1e12));
+    json_t *drift = b->drifted < 0 ? NULL
+                                   : json_pack("{s:i, s:f, s:f}", "context", b->drifted, "before_s",
+                                               b->before_s, "after_s", b->after_s);
+    json_t *prefill = b->prefill_s > 0
+                          ? json_pack("{s:i, s:f, s:f}", "tokens", b->prefill, "seconds", b->prefill_s,
+                                      "tflop_per_s", b->prefill_operations / b->prefill_s / 1e12)
+                          : NULL;
+    json_t *root =
+        json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o*, s:o*, s:s*, s:s*, "
+                  "s:s*, s:s*, s:o*}",
+                  "version", version_text(), "compiler", version_compiler(), "machine", machine, "points",
+                  table_list(&points), "model", b->dir, "weights", model_dtype_name(model), "compute",
+                  compute_name(b->benched.session->compute), "math", b->math, "open_s", b->open_s,
+                  "peak_memory_bytes", (json_int_t)machine_peak_memory(), "huge_page_bytes",
+                  (json_int_t)machine_huge_pages(), "gpu", gpu, "drift", drift, "ended", ended, "adapter",
+                  b->adapter_dir, "stand_in", text_or_none(b->engine.model.stand_in), "quantised",
+                  text_or_none(b->engine.model.quantised), "prefill", prefill);
     return json_print(root, 0, stdout) ||
            error_system(e, "cannot make the JSON object: the path is not UTF-8");
 }

@@ -153,16 +153,14 @@ static bool print_json(const Report *r) {
     for (int i = 0; i < r->gpu_count; i++) json_array_append_new(gpus, gpu_json(&r->gpus[i]));
     for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
         json_array_append_new(warnings, json_stringn(line, strcspn(line, "\n")));
-    json_t *root =
-        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
-                  version_compiler(), "machine", machine_json(&r->machine), "cpu", ceilings_json(&r->cpu),
-                  "gpus", gpus, "libraries", libraries_json(), "warnings", warnings);
-    if (root && r->mpi.length) json_object_set_new(root, "mpi", json_string(text_get(&r->mpi)));
-    if (root && r->processes)
-        json_object_set_new(root, "messages",
-                            json_pack("{s:i, s:f, s:f, s:f}", "processes", r->processes, "gather_s",
-                                      r->link.gather_s, "latency_s", r->link.latency_s, "bytes_per_s",
-                                      r->link.bytes_per_s));
+    json_t *messages = r->processes ? json_pack("{s:i, s:f, s:f, s:f}", "processes", r->processes, "gather_s",
+                                                r->link.gather_s, "latency_s", r->link.latency_s,
+                                                "bytes_per_s", r->link.bytes_per_s)
+                                    : NULL;
+    json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s*, s:o*}", "version", version_text(),
+                             "compiler", version_compiler(), "machine", machine_json(&r->machine), "cpu",
+                             ceilings_json(&r->cpu), "gpus", gpus, "libraries", libraries_json(), "warnings",
+                             warnings, "mpi", r->mpi.length ? text_get(&r->mpi) : NULL, "messages", messages);
     return json_print(root, 0, stdout);
 }
 

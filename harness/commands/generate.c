@@ -318,11 +318,6 @@ static json_t *ranks_json(const DecodeResult *d) {
                      d->times.collectives, "bytes", (json_int_t)d->times.bytes, "again", d->times.again);
 }
 
-// Seconds of the steps.
-static json_t *device_json(const PhaseSeconds *s) {
-    return json_pack("{s:f, s:f, s:f}", "layers", s->run, "head", s->head, "commit", s->commit);
-}
-
 static bool print_json(const Run *r, Error *e) {
     const DecodeResult *d = &r->result;
     BackendReport b;
@@ -332,26 +327,25 @@ static bool print_json(const Run *r, Error *e) {
     for (int i = 0; i < d->tokens; i++) json_array_append_new(ids, json_integer(d->ids[i]));
     r->models.target.session.backend->report(r->models.target.session.self, &b);
     method_text(r, &method);
-    json_t *root = json_pack("{s:o, s:s%, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ids", ids, "text",
-                             text_get(&r->out.text), r->out.text.length, "tokens", d->tokens, "steps",
-                             d->steps, "S", d->S, "tokens_per_s", s > 0 ? d->tokens / s : 0.0, "prefill_s",
-                             d->prefill_s, "propose_s", d->propose_s, "forward_s", d->forward_s, "verify_s",
-                             d->verify_s, "observe_s", d->observe_s);
-    json_t *more = json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:I}", "method", text_get(&method),
-                             "model", r->o->models.target, "prompt_tokens", (int)r->prompt.count, "rows",
-                             d->rows, "ended_by", ended_by(r), "device", b.device, "isa", b.isa, "compute",
-                             compute_name(r->models.target.session.compute), "seed", (json_int_t)r->o->seed);
+    const Model *m = &r->models.target.model;
+    const PhaseSeconds *x = &d->device;
+    json_t *device =
+        x->run < 0 ? NULL
+                   : json_pack("{s:f, s:f, s:f}", "layers", x->run, "head", x->head, "commit", x->commit);
+    json_t *root =
+        json_pack("{s:o, s:s%, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:f, s:s, "
+                  "s:s, s:s, s:s, s:I, s:o*, s:o*, s:s*, s:s*, s:s*}",
+                  "ids", ids, "text", text_get(&r->out.text), r->out.text.length, "tokens", d->tokens,
+                  "steps", d->steps, "S", d->S, "tokens_per_s", s > 0 ? d->tokens / s : 0.0, "prefill_s",
+                  d->prefill_s, "propose_s", d->propose_s, "forward_s", d->forward_s, "verify_s", d->verify_s,
+                  "observe_s", d->observe_s, "method", text_get(&method), "model", r->o->models.target,
+                  "prompt_tokens", (int)r->prompt.count, "rows", d->rows, "ended_by", ended_by(r), "device",
+                  b.device, "isa", b.isa, "compute", compute_name(r->models.target.session.compute), "seed",
+                  (json_int_t)r->o->seed, "device_s", device, "ranks", d->ranks ? ranks_json(d) : NULL,
+                  "stand_in", m->stand_in[0] ? m->stand_in : NULL, "template",
+                  r->template ? r->template->name : NULL, "quantised", m->quantised[0] ? m->quantised : NULL);
     text_release(&method);
-    const char *stand_in = r->models.target.model.stand_in, *quantised = r->models.target.model.quantised;
-    bool ok = root && more && json_object_update(root, more) == 0 &&
-              (d->device.run < 0 || json_object_set_new(root, "device_s", device_json(&d->device)) == 0) &&
-              (!d->ranks || json_object_set_new(root, "ranks", ranks_json(d)) == 0) &&
-              (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0) &&
-              (!r->template || json_object_set_new(root, "template", json_string(r->template->name)) == 0) &&
-              (!quantised[0] || json_object_set_new(root, "quantised", json_string(quantised)) == 0);
-    json_decref(more);
-    if (!ok) json_decref(root);
-    return (ok && json_print(root, 0, stdout)) ||
+    return json_print(root, 0, stdout) ||
            error_system(e, "cannot make the JSON object: no memory, or the model's path is not UTF-8");
 }
 
