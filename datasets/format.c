@@ -313,7 +313,7 @@ static bool expand_field(const char *name, size_t n, const Row *row, Text *out, 
     memcpy(key, name, n);
     if (at) part = key + key_length + 1;
     key[key_length] = 0;
-    Text whole = {0};
+    LOCAL_TEXT whole = {0};
     const json_t *value = row_find(row->json, key, key_length);
     bool below = strcmp(part, "below") == 0;
     if (below && !value) return true;
@@ -326,7 +326,6 @@ static bool expand_field(const char *name, size_t n, const Row *row, Text *out, 
     take_part(part, &s, &length);
     if (ok && below && length) text_puts(out, "\n\n");
     if (ok) text_add(out, s, length);
-    text_release(&whole);
     return ok;
 }
 

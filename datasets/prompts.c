@@ -203,7 +203,7 @@ static void pack_turns(DatasetPrompt *p) {
 }
 
 bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row *row, Error *e) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     if (d->count == MOST_PROMPTS)
         return error_input(e, "'%s' has more than %d rows: split it", row->file, MOST_PROMPTS);
     DatasetPrompt *p = LIST_ADD(d->prompts, d->count, d->capacity);
@@ -211,7 +211,6 @@ bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row
     bool ok = add_names(p, d->name, format, row, &text, e) && add_turns(p, format, frame, row, &text, e) &&
               add_references(p, format, row, &text, e);
     pack_turns(p);
-    text_release(&text);
     return ok;
 }
 
@@ -357,7 +356,7 @@ static void hash_text(Text *out, const char *s) {
 }
 
 static bool hash_prompts(const Dataset *d, bool sets, char out[SHA256_TEXT], Error *e) {
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     for (size_t i = 0; i < d->count; i++) {
         const DatasetPrompt *p = &d->prompts[i];
         if (sets) hash_text(&all, p->set);
@@ -370,9 +369,7 @@ static bool hash_prompts(const Dataset *d, bool sets, char out[SHA256_TEXT], Err
             hash_text(&all, p->references[k].text);
         }
     }
-    bool ok = sha256_bytes(text_get(&all), all.length, out, e);
-    text_release(&all);
-    return ok;
+    return sha256_bytes(text_get(&all), all.length, out, e);
 }
 
 bool prompts_hash(Dataset *d, bool own_file, Error *e) {

@@ -329,7 +329,7 @@ typedef struct SharedOpening {
 static void share(Engine *engine, const char *dir, const EngineOptions *o) {
     SharedOpening s = {.options = *o, .forced = o->isa != NULL, .dir = strlen(dir) + 1};
     const char *isa = o->isa ? o->isa : "";
-    Text opening = {0};
+    LOCAL_TEXT opening = {0};
     s.isa = strlen(isa) + 1;
     s.options.isa = NULL;
     s.options.progress = (Progress){0};
@@ -340,7 +340,6 @@ static void share(Engine *engine, const char *dir, const EngineOptions *o) {
     text_add(&opening, isa, s.isa);
     text_add(&opening, dir, s.dir);
     session_share(&engine->session, o->team, &opening);
-    text_release(&opening);
 }
 
 size_t engine_gpu_weights(const Model *m, const EngineOptions *o, size_t *decoded) {

@@ -216,13 +216,12 @@ int main(int argc, char **argv) {
         if (argc < 2) return EXIT_USAGE;
         if (is_written(&e)) return EXIT_DONE;
     } else if (strcmp(argv[1], "--version") == 0) {
-        Text libraries = {0};
+        LOCAL_TEXT libraries = {0};
         libraries_text(&libraries);
         printf("outpace %s, %s\n", version_text(), version_compiler());
         terminal_printf("with %s\n", text_get(&libraries));
         puts(
             "under the MIT licence; a copy that you pass on is under the GPL, version 3 or later, as GSL is");
-        text_release(&libraries);
         if (is_written(&e)) return EXIT_DONE;
     } else if (run(argc - 1, argv + 1, &code, &e)) return code;
     if (e.kind == ERROR_NONE)

@@ -103,10 +103,9 @@ static void make_titles(PlotData *d) {
     for (int above = 0; above <= MOST_ABOVE && d->titles.count < d->panels.count; above++) {
         names_release(&d->titles);
         for (size_t i = 0; i < d->panels.count; i++) {
-            Text title = {0};
+            LOCAL_TEXT title = {0};
             put_path_ends(&title, d->panels.items[i], above);
             plot_name(&d->titles, text_get(&title));
-            text_release(&title);
         }
     }
 }
@@ -151,7 +150,7 @@ static void make_short_titles(PlotData *d) {
             text_add(&d->shared, first[k], (size_t)(part_end(first[k]) - first[k]));
         }
     for (size_t i = 0; i < d->titles.count; i++) {
-        Text title = {0};
+        LOCAL_TEXT title = {0};
         int parts = cut(d->titles.items[i], own);
         bool whole = parts != count || d->titles.count == 1;
         for (int k = 0; k < parts; k++) {
@@ -161,7 +160,6 @@ static void make_short_titles(PlotData *d) {
             text_add(&title, own[k], (size_t)(end - own[k]));
         }
         plot_name(&d->short_titles, text_get(&title));
-        text_release(&title);
     }
 }
 
@@ -309,7 +307,7 @@ static void put_notes(const Figure *f, PlotData *d) {
         [RUN_SURFACE] = "grey or hatched: all of its samples, or of one token's, are disturbed"};
     if (d->some_doubt) plot_name(&d->notes, LINES[f->kind]);
     if (d->lost) plot_name(&d->notes, LOST[f->kind]);
-    Text line = {0};
+    LOCAL_TEXT line = {0};
     if (d->panels.count > PLOT_MOST_PANELS) {
         d->left_out = (int)d->panels.count - PLOT_MOST_PANELS;
         text_printf(&line, "%d more panels are left out: choose which to draw", d->left_out);
@@ -320,7 +318,6 @@ static void put_notes(const Figure *f, PlotData *d) {
         text_printf(&line, "%zu panels are not of %s, and left out", d->others.count, d->of);
         plot_name(&d->notes, text_get(&line));
     }
-    text_release(&line);
 }
 
 void plot_left_out(const Figure *f, const PlotData *d, Text *out) {

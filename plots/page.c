@@ -125,11 +125,10 @@ static void put_contents(const Page *p) {
 void page_close(const Page *p) {
     if (p->format == PAGE_TEX) text_puts(p->out, "\\end{document}\n");
     if (p->format != PAGE_HTML) return;
-    Text look = {0};
+    LOCAL_TEXT look = {0};
     chart_put_look(&look);
     text_puts(p->out, p->contents->length ? "</section>\n</main>\n" : "</main>\n");
     page_data(p, "look", text_get(&look));
-    text_release(&look);
     put_contents(p);
     text_puts(p->out, "<script>\n");
     text_puts(p->out, plots_report_page);
@@ -221,7 +220,7 @@ static void put_typed(const Page *p, const char *line) {
 
 // Other control characters become '?'. In Markdown, lines after four spaces need no escapes.
 void page_code(const Page *p, const char *text) {
-    Text line = {0};
+    LOCAL_TEXT line = {0};
     text_puts(p->out, p->format == PAGE_HTML  ? "<pre tabindex=0>"
                       : p->format == PAGE_TEX ? "\\begin{flushleft}\\ttfamily\\frenchspacing\n"
                                               : "\n");
@@ -242,7 +241,6 @@ void page_code(const Page *p, const char *text) {
     text_puts(p->out, p->format == PAGE_HTML  ? "</pre>\n"
                       : p->format == PAGE_TEX ? "\\end{flushleft}\n"
                                               : "\n");
-    text_release(&line);
 }
 
 enum { LONG = 40 }; // letters of a text that the page may break into lines

@@ -17,7 +17,7 @@ static double width_of(const Paper *p, const PlotData *d) {
 
 static bool put_figure(Paper *p, Store *store, const Figure *f, int64_t run, const char *computed,
                        const PlotData *d, double width, Error *e) {
-    Text caption = {0};
+    LOCAL_TEXT caption = {0};
     Page page = {.format = PAGE_TEX, .out = &p->figures};
     const char *star = width > PLOT_COLUMN_MM ? "*" : "";
     bool ok = plot_caption(store, f, run, computed, d, &caption, e);
@@ -27,13 +27,12 @@ static bool put_figure(Paper *p, Store *store, const Figure *f, int64_t run, con
     text_puts(&p->figures, "\\caption{");
     page_text(&page, text_get(&caption));
     text_printf(&p->figures, "}\n\\label{fig:%s}\n\\end{figure%s}\n\\clearpage\n\n", f->name, star);
-    text_release(&caption);
     return ok;
 }
 
 bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char *computed, Error *e) {
     PlotData d = {0};
-    Text path = {0};
+    LOCAL_TEXT path = {0};
     bool ok = plot_data(store, f, run, computed, NULL, &d, e);
     if (ok && d.count) {
         PlotOptions o = *p->o;
@@ -44,13 +43,12 @@ bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char 
              (p->no_page || put_figure(p, store, f, run, computed, &d, o.width_mm, e));
         p->count++;
     }
-    text_release(&path);
     plot_data_release(&d);
     return ok;
 }
 
 bool paper_finish(Paper *p, Error *e) {
-    Text all = {0}, path = {0};
+    LOCAL_TEXT all = {0}, path = {0};
     if (p->no_page) return true;
     text_puts(&all, "% " DRAWN_BY "\n");
     text_printf(&all,
@@ -66,10 +64,7 @@ bool paper_finish(Paper *p, Error *e) {
     page_tex_start(&(Page){.format = PAGE_TEX, .out = &all});
     text_printf(&all, "\\begin{document}\n\n%s\\end{document}\n", text_get(&p->figures));
     text_printf(&path, "%s/figures.tex", p->folder);
-    bool ok = output_add(p->out, text_get(&path), &PAGE, text_get(&all), all.length, e);
-    text_release(&all);
-    text_release(&path);
-    return ok;
+    return output_add(p->out, text_get(&path), &PAGE, text_get(&all), all.length, e);
 }
 
 void paper_release(Paper *p) { text_release(&p->figures); }

@@ -92,7 +92,7 @@ static const char *last_line(Text *messages) {
 
 // Adds the lines that begin with SCRIPT_NOTE to `out`, each once.
 static void take_notes(const char *messages, Text *out) {
-    Text note = {0};
+    LOCAL_TEXT note = {0};
     for (const char *line = messages, *next; *line; line = next) {
         next = line + strcspn(line, "\n");
         next += *next != 0;
@@ -102,14 +102,13 @@ static void take_notes(const char *messages, Text *out) {
             !strstr(text_get(out), text_get(&note)))
             text_add(out, line, (size_t)(next - line));
     }
-    text_release(&note);
 }
 
 // Runs gnuplot until it ends.
 static bool run_gnuplot(GnuplotRun *r, Error *e) {
     int ends[2];
     pid_t pid;
-    Text messages = {0};
+    LOCAL_TEXT messages = {0};
     if (pipe2(ends, O_CLOEXEC)) return error_system(e, "cannot make a pipe: %s", strerror(errno));
     r->complaints = ends[1];
     int code = start(r, r->program, &pid);
@@ -133,9 +132,7 @@ static bool run_gnuplot(GnuplotRun *r, Error *e) {
     take_notes(text_get(&messages), r->notes);
     int status = -1;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-    bool ok = status == 0 || error_system(e, "'%s' failed on a figure: %s", r->program, last_line(&messages));
-    text_release(&messages);
-    return ok;
+    return status == 0 || error_system(e, "'%s' failed on a figure: %s", r->program, last_line(&messages));
 }
 
 // A nameless file in memory: no disk can be too full for it.
@@ -190,12 +187,11 @@ static bool run_in_folder(GnuplotRun r, const Text *script, Text names[TEX_FILES
     pthread_sigmask(SIG_BLOCK, &ending, &before);
     bool made = mkdtemp(folder) != NULL;
     bool ok = made || error_system(e, "cannot make the folder '%s': %s", folder, strerror(errno));
-    Text there = {0};
+    LOCAL_TEXT there = {0};
     text_puts(&there, "cd ");
     script_string(&there, folder);
     text_printf(&there, "\n%s", text_get(script));
     ok = ok && run_script(&r, &there, NULL, e);
-    text_release(&there);
     for (int i = 0; made && i < TEX_FILES; i++)
         ok = take(folder, text_get(&names[i]), &out[i], ok ? e : NULL) && ok;
     if (made) rmdir(folder);
@@ -209,13 +205,11 @@ static GnuplotRun run_of(const PlotOptions *o) {
 }
 
 bool plot_can(PlotFormat format, const char *program, bool *can, Error *e) {
-    Text script = {0}, answer = {0};
+    LOCAL_TEXT script = {0}, answer = {0};
     GnuplotRun r = run_of(&(PlotOptions){.gnuplot = program});
     script_can(format, &script);
     bool ok = run_script(&r, &script, &answer, e);
     *can = ok && *text_get(&answer) == '1';
-    text_release(&script);
-    text_release(&answer);
     return ok;
 }
 
@@ -323,11 +317,9 @@ static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, co
 }
 
 static bool add_beside(Output *out, const Files *f, const char *end, const Text *content, Error *e) {
-    Text path = {0};
+    LOCAL_TEXT path = {0};
     text_printf(&path, "%s%s", f->path, end);
-    bool ok = output_add(out, text_get(&path), &PLOT, text_get(content), content->length, e);
-    text_release(&path);
-    return ok;
+    return output_add(out, text_get(&path), &PLOT, text_get(content), content->length, e);
 }
 
 // Adds the numbers, and the script that draws them.
@@ -350,27 +342,24 @@ static bool add_sources(Output *out, const Files *f, const Figure *figure, const
 bool plot_draw(const Figure *figure, const PlotData *d, const PlotOptions *o, const char *path, Output *out,
                Error *e) {
     Files f;
-    Text picture = {0};
+    LOCAL_TEXT picture = {0};
     assert(d->count);
     bool ok = name_files(&f, path, o->format, e) && output_check(out, path, &PLOT, e) &&
               (o->format == PLOT_TEX ? draw_tex(&f, figure, d, o, out, e)
                                      : plot_draw_text(figure, d, o, &picture, e) &&
                                            add_picture(out, path, &picture, (int)o->format, e)) &&
               (output_is_stream(path) || add_sources(out, &f, figure, d, o, e));
-    text_release(&picture);
     text_release(&f.included);
     return ok;
 }
 
 bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e) {
-    Text script = {0}, drawn = {0};
+    LOCAL_TEXT script = {0}, drawn = {0};
     script_put(f, d, o, NULL, NULL, &script);
     GnuplotRun r = run_of(o);
     bool ok = run_script(&r, &script, &drawn, e);
     size_t from = drawn.length && drawn.data[0] == '\f'; // a terminal's first page needs no feed
     if (ok) text_add(out, text_get(&drawn) + from, drawn.length - from);
-    text_release(&script);
-    text_release(&drawn);
     return ok;
 }
 
@@ -463,12 +452,11 @@ static void put_sentence(Text *out, const char *text) {
 
 bool plot_caption(Store *store, const Figure *f, int64_t run, const char *computed, const PlotData *d,
                   Text *out, Error *e) {
-    Text first = {0}, settings = {0};
+    LOCAL_TEXT first = {0}, settings = {0};
     Rows *r = rows_ask(store, figures_caption, run, e);
     put_sentence(out, f->summary);
     if (d->shared.length) text_printf(&first, "shown: %s", text_get(&d->shared));
     put_sentence(out, text_get(&first));
-    text_release(&first);
     if (f->caption) put_sentence(out, f->caption);
     if (d->intervals) put_sentence(out, "intervals hold 95 of 100 resamples of prompts");
     rows_bind_text(r, 2, computed);
@@ -477,7 +465,6 @@ bool plot_caption(Store *store, const Figure *f, int64_t run, const char *comput
     for (size_t i = 0; i < d->settings.count; i++)
         text_printf(&settings, "%s%s", i ? "; " : "settings: ", d->settings.items[i]);
     put_sentence(out, text_get(&settings));
-    text_release(&settings);
     for (size_t i = 0; i < d->notes.count; i++) put_sentence(out, d->notes.items[i]);
     return rows_end(r, true, e);
 }

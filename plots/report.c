@@ -132,17 +132,16 @@ static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) 
     const char *slash = strrchr(p->path, '/'), *name = slash ? slash + 1 : p->path, *dot = strrchr(name, '.');
     int stem = (int)(dot && dot > name ? dot - p->path : (long)strlen(p->path));
     PlotOptions o = {.format = p->o->format == PAGE_TEX ? PLOT_PDF : PLOT_SVG, .gnuplot = p->o->gnuplot};
-    Text path = {0};
+    LOCAL_TEXT path = {0};
     text_printf(&path, "%.*s-figures/%s.%s", stem, p->path, f->name, plot_format_names[o.format]);
     bool ok = plot_draw(f, d, &o, text_get(&path), p->out, e);
     if (ok) page_figure_file(&p->page, text_get(&path) + (name - p->path), f->summary);
-    text_release(&path);
     return ok;
 }
 
 static bool put_figure(Report *p, const Figure *f, Error *e) {
     PlotData d = {0};
-    Text json = {0};
+    LOCAL_TEXT json = {0};
     int64_t run = f->kind == RUN_SURFACE ? p->surface : p->run;
     bool ok = !run || plot_data(p->store, f, run, p->o->computed, NULL, &d, e);
     if (ok && p->o->notes) plot_left_out(f, &d, p->o->notes);
@@ -151,7 +150,6 @@ static bool put_figure(Report *p, const Figure *f, Error *e) {
         page_chart(&p->page, f->name, f->summary, text_get(&json));
     } else if (ok && d.count) ok = put_beside(p, f, &d, e);
     else if (ok) text_printf(&p->undrawn, "%s%s", p->undrawn.length ? ", " : "", f->name);
-    text_release(&json);
     plot_data_release(&d);
     return ok;
 }
@@ -228,7 +226,7 @@ static bool put_tokens(Report *p, Error *e) {
     const int64_t runs[] = {p->run, p->o->against};
     int count = p->o->against && p->o->against != p->run ? 2 : 1;
     json_t *columns = json_array(), *texts = json_array(), *all;
-    Text json = {0};
+    LOCAL_TEXT json = {0};
     bool ok = true;
     for (int i = 0; ok && i < count; i++) ok = add_texts(p, runs[i], MOST_BYTES / count, columns, texts, e);
     bool any = json_array_size(texts) > 0;
@@ -242,7 +240,6 @@ static bool put_tokens(Report *p, Error *e) {
         page_data(&p->page, "tokens", text_get(&json));
     }
     json_decref(all);
-    text_release(&json);
     return ok;
 }
 
@@ -251,7 +248,7 @@ static bool put_tokens(Report *p, Error *e) {
 static bool put_inside(Report *p, Error *e) {
     static const char *const PARTS[] = {"steps", "prompts"};
     json_t *all = json_object();
-    Text json = {0};
+    LOCAL_TEXT json = {0};
     bool ok = true, any = false;
     for (int i = 0; ok && i < 2; i++) {
         json_t *columns = json_array(), *rows;
@@ -268,7 +265,6 @@ static bool put_inside(Report *p, Error *e) {
         page_data(&p->page, "inside", text_get(&json));
     }
     json_decref(all);
-    text_release(&json);
     return ok;
 }
 
@@ -277,13 +273,12 @@ static bool put_inside(Report *p, Error *e) {
 // The state of the machine is told once, before all numbers.
 static bool put_doubt(Report *p, Error *e) {
     Rows *r = rows_named(p->store, report_sql, "doubt", p->run, e);
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     if (rows_next(r)) {
         const char *says = rows_text(r, 0);
         text_printf(&text, "%c%s.", toupper((unsigned char)*says), says + 1);
         page_sentence(&p->page, text_get(&text));
     }
-    text_release(&text);
     return rows_end(r, true, e);
 }
 
@@ -310,7 +305,7 @@ static const OutputKind REPORT = {.holds = WRITTEN_BY};
 
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out,
                   Error *e) {
-    Text text = {0}, contents = {0};
+    LOCAL_TEXT text = {0}, contents = {0};
     Report p = {.store = store,
                 .run = run,
                 .o = o,
@@ -323,7 +318,5 @@ bool report_write(Store *store, int64_t run, const ReportOptions *o, const char 
     text_puts(&text, o->format == PAGE_TEX ? "% " WRITTEN_BY "\n" : "<!-- " WRITTEN_BY " -->\n");
     ok = ok && output_add(out, path, &REPORT, text_get(&text), text.length, e);
     text_release(&p.undrawn);
-    text_release(&contents);
-    text_release(&text);
     return ok;
 }

@@ -34,7 +34,7 @@ enum { WHOLE = INT_MAX }; // of a text
 // TeX needs escapes.
 static void put_quoted(Text *out, const char *text, int most, PlotFormat format) {
     char letter[LETTER_SIZE];
-    Text drawn = {0};
+    LOCAL_TEXT drawn = {0};
     for (int i = 0; letters_next(&text, letter); i++) {
         const char *escaped = format == PLOT_TEX ? letters_tex(*letter) : NULL;
         if (i == most - 1 && *text) {
@@ -44,7 +44,6 @@ static void put_quoted(Text *out, const char *text, int most, PlotFormat format)
         text_puts(&drawn, escaped ? escaped : letter);
     }
     script_string(out, text_get(&drawn));
-    text_release(&drawn);
 }
 
 // Writes the name of a file in the script's folder. Names such as "|lpr", "<id" and "$numbers" would not be
@@ -354,7 +353,7 @@ static void put_axes(Text *out, const FigureAxes *a) {
 // Writes the figure's script with the layout and the terminal in the place of the line that names them.
 static void put_figure(Text *out, const Figure *f, const PlotOptions *o, const Canvas *c) {
     static const char MARK[] = "\n#layout\n";
-    Text whole = {0};
+    LOCAL_TEXT whole = {0};
     text_printf(&whole, "%s\n%s", f->script, f->drawing);
     const char *text = text_get(&whole), *mark = strstr(text, MARK);
     assert(mark);
@@ -362,7 +361,6 @@ static void put_figure(Text *out, const Figure *f, const PlotOptions *o, const C
     text_printf(out, "%s\n", figures_layout);
     put_terminal(out, c, o);
     text_printf(out, "set multiplot\n%s\n%s", mark + strlen(MARK), figures_end);
-    text_release(&whole);
 }
 
 void script_put(const Figure *f, const PlotData *d, const PlotOptions *o, const char *data,

@@ -121,13 +121,12 @@ static int wait_for_lock(void *state, int asked) {
 
 // Closes the connection if there is one, and opens another.
 static bool open_as(Store *s, int flags, bool immutable, Error *e) {
-    Text uri = {0};
+    LOCAL_TEXT uri = {0};
     sqlite3_close(s->db);
     s->db = NULL;
     if (s->trial) text_puts(&uri, ":memory:");
     else put_uri(s->path, immutable, &uri);
     int code = sqlite3_open_v2(text_get(&uri), &s->db, flags | SQLITE_OPEN_URI, s->vfs);
-    text_release(&uri);
     if (code) return sql_error(s, code, e);
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_busy_handler(s->db, wait_for_lock, s);
@@ -201,11 +200,9 @@ static bool connect_file(Store *s, Error *e) {
 }
 
 bool store_attach(Store *s, const Store *other, Error *e) {
-    Text uri = {0};
+    LOCAL_TEXT uri = {0};
     put_uri(other->path, other->fixed, &uri);
-    bool ok = sql_run(s, "attach", VALUES(of_text(text_get(&uri))), e);
-    text_release(&uri);
-    return ok;
+    return sql_run(s, "attach", VALUES(of_text(text_get(&uri))), e);
 }
 
 // --- while it is open ------------------------------------------------------------------------------------
@@ -292,27 +289,24 @@ static bool make_tables(Store *s, Error *e) {
 // Makes the views in memory, in front of those in the file. No comment of views.sql has "CREATE VIEW" in it.
 static bool views_aside(Store *s, Error *e) {
     static const char CREATE[] = "CREATE VIEW ";
-    Text t = {0};
+    LOCAL_TEXT t = {0};
     const char *from = results_views;
     for (const char *at; (at = strstr(from, CREATE)); from = at + strlen(CREATE)) {
         text_add(&t, from, (size_t)(at - from));
         text_puts(&t, "CREATE TEMP VIEW ");
     }
     text_puts(&t, from);
-    bool ok = sql_script(s, text_get(&t), e);
-    text_release(&t);
-    return ok;
+    return sql_script(s, text_get(&t), e);
 }
 
 static bool make_views(Store *s, const char *hash, Error *e) {
-    Text script = {0};
+    LOCAL_TEXT script = {0};
     if (!sql_enter(s, e)) return false;
     Rows *r = rows_named(s, NULL, "view_names", 0, e);
     while (rows_next(r)) text_printf(&script, "DROP VIEW \"%s\";", rows_text(r, 0));
     text_puts(&script, results_views);
     bool ok = rows_end(r, true, e) && sql_script(s, text_get(&script), e) &&
               sql_run(s, "views_set", VALUES(of_text(hash)), e);
-    text_release(&script);
     return sql_leave(s, ok, e);
 }
 
@@ -364,11 +358,10 @@ static double number_of(sqlite3_value *value) {
 }
 
 static void measured(sqlite3_context *c, int count, sqlite3_value **values) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     (void)count;
     text_measured(&text, number_of(values[0]), number_of(values[1]), number_of(values[2]));
     if (text.length) sqlite3_result_text(c, text_get(&text), (int)text.length, SQLITE_TRANSIENT);
-    text_release(&text);
 }
 
 int sql_functions(sqlite3 *db) {

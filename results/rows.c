@@ -166,13 +166,11 @@ static void put_ids(Text *script, const char *table, const int64_t *ids, size_t 
 // file. If open.c made the views in memory, they exist already and are built on these.
 bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int64_t *models,
                  size_t model_count, Error *e) {
-    Text script = {0};
+    LOCAL_TEXT script = {0};
     text_puts(&script, "PRAGMA query_only = OFF;");
     put_ids(&script, "chosen", points, point_count);
     put_ids(&script, "chosen_model", models, model_count);
     text_puts(&script, results_narrow);
     text_printf(&script, "PRAGMA query_only = %s;", s->writable ? "OFF" : "ON");
-    bool ok = sql_script(s, text_get(&script), e);
-    text_release(&script);
-    return ok;
+    return sql_script(s, text_get(&script), e);
 }

@@ -37,7 +37,7 @@ bool store_run_new(Store *s, const StoreRun *run, int64_t *id, Error *e) {
 
 // The hash of a list of values, each with its type and length: no two lists have the same bytes.
 static bool hash_values(const Value *values, int count, char out[SHA256_TEXT], Error *e) {
-    Text t = {0};
+    LOCAL_TEXT t = {0};
     for (int i = 0; i < count; i++) {
         const Value *v = &values[i];
         if (v->type == VALUE_INT) text_printf(&t, "i%lld;", (long long)v->i);
@@ -48,9 +48,7 @@ static bool hash_values(const Value *values, int count, char out[SHA256_TEXT], E
             text_add(&t, v->bytes, (size_t)v->i);
         }
     }
-    bool ok = sha256_bytes(text_get(&t), t.length, out, e);
-    text_release(&t);
-    return ok;
+    return sha256_bytes(text_get(&t), t.length, out, e);
 }
 
 bool store_environment(Store *s, const Value *values, int count, int64_t *id, Error *e) {

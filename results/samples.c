@@ -15,7 +15,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(int) == 4, "id
 
 static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Error *e) {
     char hash[SHA256_TEXT];
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     bool found = false;
     *id = 0;
     if (!o) return true;
@@ -23,7 +23,6 @@ static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Erro
     if (n) text_add(&all, (const char *)o->ids, n);
     if (o->text) text_add(&all, o->text, (size_t)o->text_bytes);
     bool ok = sha256_bytes(text_get(&all), all.length, hash, e);
-    text_release(&all);
     Value text = {.type = o->text ? VALUE_TEXT : VALUE_NULL, .bytes = o->text, .i = o->text_bytes};
     ok = ok && sql_find(s, "output_find", VALUES(of_text(hash)), id, &found, e);
     if (!ok || found) return ok;

@@ -62,7 +62,7 @@ static bool is_own(const Rows *r) {
 }
 
 static bool check_rows(Store *s, const char *schema, Text *found, Error *e) {
-    Text sql = {0};
+    LOCAL_TEXT sql = {0};
     Rows *r = rows_named(s, NULL, "schema", 0, e);
     bool ok = true;
     while (ok && rows_next(r)) {
@@ -71,7 +71,6 @@ static bool check_rows(Store *s, const char *schema, Text *found, Error *e) {
         put_bare(rows_text(r, STATEMENT), &sql);
         ok = check_row(s, schema, r, text_get(&sql), found, e);
     }
-    text_release(&sql);
     return rows_end(r, ok, e);
 }
 
@@ -88,13 +87,10 @@ static bool check_missing(const Store *s, const char *schema, const char *found,
 }
 
 bool store_check_schema(Store *s, const char *schema, Error *e) {
-    Text bare = {0}, found = {0};
+    LOCAL_TEXT bare = {0}, found = {0};
     put_bare(schema, &bare);
-    bool ok =
-        check_rows(s, text_get(&bare), &found, e) && check_missing(s, text_get(&bare), text_get(&found), e);
-    text_release(&bare);
-    text_release(&found);
-    return ok;
+    return check_rows(s, text_get(&bare), &found, e) &&
+           check_missing(s, text_get(&bare), text_get(&found), e);
 }
 
 // --- views -----------------------------------------------------------------------------------------------

@@ -47,18 +47,15 @@ static bool set_flag(const char *shown, bool *value, bool meaning, const char *t
 }
 
 static bool set_choice(const Arg *a, const char *shown, int *value, const char *text, Error *e) {
-    Text list = {0};
+    LOCAL_TEXT list = {0};
     for (int i = 0; a->choices[i]; i++) {
         if (strcmp(a->choices[i], text) == 0) {
             *value = i;
-            text_release(&list);
             return true;
         }
         text_printf(&list, "%s%s", i ? ", " : "", a->choices[i]);
     }
-    error_input(e, "%s is '%s', must be one of %s", shown, text, text_get(&list));
-    text_release(&list);
-    return false;
+    return error_input(e, "%s is '%s', must be one of %s", shown, text, text_get(&list));
 }
 
 // Bytes before the first `end` outside parentheses; *open: how many parentheses are still open there.
@@ -220,11 +217,9 @@ void arg_write(const Arg *a, const void *values, Text *out) {
 }
 
 static bool is_default(const Arg *a, const void *values) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     arg_write(a, values, &text);
-    bool same = strcmp(text_get(&text), a->fallback) == 0;
-    text_release(&text);
-    return same;
+    return strcmp(text_get(&text), a->fallback) == 0;
 }
 
 void args_write(const Arg *rows, size_t count, const void *values, Text *out) {
@@ -255,7 +250,7 @@ static size_t longer(size_t n, const char *s) { return strlen(s) > n ? strlen(s)
 
 void args_describe(const Arg *rows, size_t count, Text *out) {
     size_t name = 0, range = 0, fallback = 0; // widths of the columns
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     for (size_t i = 0; i < count; i++) {
         text_clear(&text);
         describe_range(&rows[i], &text);
@@ -270,7 +265,6 @@ void args_describe(const Arg *rows, size_t count, Text *out) {
         text_printf(out, "    %-*s  %-*s  default %-*s  %s\n", (int)name, a->name, (int)range,
                     text_get(&text), (int)fallback, a->fallback, a->help);
     }
-    text_release(&text);
 }
 
 // --- a command line
@@ -358,11 +352,9 @@ void args_value(const Arg *a, Text *out) {
 }
 
 static bool needs_value(const ArgOption *o, Error *e) {
-    Text value = {0};
+    LOCAL_TEXT value = {0};
     args_value(o->row, &value);
-    error_input(e, "--%s needs a value: --%s %s", o->name, o->name, text_get(&value));
-    text_release(&value);
-    return false;
+    return error_input(e, "--%s needs a value: --%s %s", o->name, o->name, text_get(&value));
 }
 
 // Reads the option `word`; if its value is the next word, line->at advances past that.
@@ -430,7 +422,7 @@ bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *val
 static void help_row(const ArgOption *o, Text *out) {
     enum { INDENT = 29, COLUMNS = 110 };
     const Arg *a = o->row;
-    Text left = {0};
+    LOCAL_TEXT left = {0};
     size_t from = out->length;
     if (a->letter) text_printf(&left, "-%c, ", a->letter);
     text_printf(&left, "--%s ", o->name);
@@ -440,7 +432,6 @@ static void help_row(const ArgOption *o, Text *out) {
         text_printf(out, "\n%*s(%s)", INDENT, "", a->fallback);
     else if (a->fallback) text_printf(out, " (%s)", a->fallback);
     text_puts(out, "\n");
-    text_release(&left);
 }
 
 void args_help(const ArgSet *sets, int n, Text *out) {

@@ -73,12 +73,10 @@ static json_t *parse(const char *bytes, size_t n, json_error_t *why) {
 }
 
 static json_t *parse_quoted(const char *bytes, size_t n, json_error_t *why) {
-    Text quoted = {0}, before = {0};
+    LOCAL_TEXT quoted = {0}, before = {0};
     quote_not_finite(bytes, n, SIZE_MAX, &quoted);
     json_t *root = parse(text_get(&quoted), quoted.length, why);
     if (!root) why->column -= quote_not_finite(bytes, n, (size_t)why->position, &before);
-    text_release(&quoted);
-    text_release(&before);
     return root;
 }
 
@@ -125,10 +123,9 @@ bool json_append(json_t *value, size_t flags, Text *out) {
 json_t *json_from_text(const char *text) {
     json_t *j = json_string(text);
     if (j) return j;
-    Text clean = {0};
+    LOCAL_TEXT clean = {0};
     for (; *text; text++) text_add(&clean, (unsigned char)*text < 0x80 ? text : "?", 1);
     j = json_string(text_get(&clean));
-    text_release(&clean);
     return j;
 }
 

@@ -109,7 +109,7 @@ bool shipped_names(const char *folder, Text *out, Error *e) {
 }
 
 static void unknown(const char *folder, const char *what, const char *name, Error *e) {
-    Text list = {0};
+    LOCAL_TEXT list = {0};
     if (shipped_names(folder, &list, e)) {
         for (size_t i = 0; i + 1 < list.length; i++)
             if (list.data[i] == '\n') list.data[i] = ' ';
@@ -117,7 +117,6 @@ static void unknown(const char *folder, const char *what, const char *name, Erro
         error_input(e, "there is no %s '%s'; known are %s; or give the path of a file of your own", what,
                     name, text_get(&list));
     }
-    text_release(&list);
 }
 
 char *shipped_named(const char *folder, const char *what, const char *name, Error *e) {
@@ -203,7 +202,7 @@ static bool is_trained_on_demand(const char *name) {
 static void no_model(const char *name, Error *e) {
     const char *inner = name_on_hub(name);
     Names names = {.count = 0};
-    Text list = {0};
+    LOCAL_TEXT list = {0};
     all_models(&names);
     write_names(&names, ", ", &list);
     const char *nearest = suggest(name, names.items, (size_t)names.count, sizeof *names.items);
@@ -223,7 +222,6 @@ static void no_model(const char *name, Error *e) {
                     "there is no model '%s', and nothing is downloaded: give the folder of a Hugging Face "
                     "model, a GGUF file, or one of %.700s; 'outpace model fetch' lists models to download",
                     name, list.length ? text_get(&list) : "$OUTPACE_MODELS");
-    text_release(&list);
     release_names(&names);
 }
 

@@ -18,7 +18,7 @@ static uint64_t name_of(const Method *m) { return (uint64_t)(uintptr_t)m->self; 
 bool call_answer(Session *target, Method *m, const int *prompt, int count, const DecodeOptions *o, Error *e) {
     const Team *team = ranks_team(target->ranks);
     const Text *opening = ranks_opening(target->ranks);
-    Text method = {0}, message = {0};
+    LOCAL_TEXT method = {0}, message = {0};
     text_puts(&method, m->info->name);
     if (m->info->param_count) text_puts(&method, ":");
     args_write(m->info->params, m->info->param_count, m->values, &method);
@@ -39,17 +39,13 @@ bool call_answer(Session *target, Method *m, const int *prompt, int count, const
     text_add(&message, (const char *)prompt, (size_t)count * sizeof *prompt);
     bool ok = team->tell(team->self, &message, e) && ranks_agree(team, true, e);
     m->told = target;
-    text_release(&method);
-    text_release(&message);
     return ok;
 }
 
 static bool tell(const Team *team, const Call *call, Error *e) {
-    Text message = {0};
+    LOCAL_TEXT message = {0};
     text_add(&message, (const char *)call, sizeof *call);
-    bool ok = team->tell(team->self, &message, e);
-    text_release(&message);
-    return ok;
+    return team->tell(team->self, &message, e);
 }
 
 void call_close(Method *m) {

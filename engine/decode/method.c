@@ -173,17 +173,16 @@ bool method_is_unchanged(const Method *m, Error *e) {
 
 bool method_drafts_chain(const Method *m, Error *e) {
     size_t count;
-    Text names = {0};
+    LOCAL_TEXT names = {0};
     const MethodInfo *const *table = method_table(&count);
     if (m->info->chain && m->info->chain(m->self)) return true;
     for (size_t i = 0; i < count; i++)
         if (table[i]->chain) text_printf(&names, "%s%s", names.length ? ", " : "", table[i]->name);
-    error_input(e,
-                "verification 'block' is for chains of tokens drawn from q, and '%s' drafts none here: take "
-                "'token'; these methods do where both temperatures are above 0: %s",
-                m->info->name, text_get(&names));
-    text_release(&names);
-    return false;
+    return error_input(
+        e,
+        "verification 'block' is for chains of tokens drawn from q, and '%s' drafts none here: take "
+        "'token'; these methods do where both temperatures are above 0: %s",
+        m->info->name, text_get(&names));
 }
 
 StepWork method_work(const Method *m) {

@@ -299,13 +299,11 @@ static bool serves(const Wanted *x, const TokenTable *t) { return t->k >= x->k &
 static bool name_file(const Wanted *x, TableFile *file, Error *e) {
     const MethodEnv *env = x->env;
     char identity[SHA256_TEXT];
-    Text made_of = {0};
+    LOCAL_TEXT made_of = {0};
     if (!env->cache || !env->facts.identify) return true;
     if (!env->facts.identify(env->facts.self, identity, e)) return false;
     text_printf(&made_of, "%s of %s", text_get(&x->made_how), identity);
-    bool ok = table_file_init(file, env->cache, x->name, text_get(&made_of), e);
-    text_release(&made_of);
-    return ok;
+    return table_file_init(file, env->cache, x->name, text_get(&made_of), e);
 }
 
 // Another process may have kept rows in the meantime, which stay; or larger ones, which serve.

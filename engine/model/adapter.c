@@ -28,11 +28,9 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e) {
             *out = (AdapterVariant)i;
             return true;
         }
-    Text names = {0};
+    LOCAL_TEXT names = {0};
     for (int i = 0; i < VARIANT_COUNT; i++) text_printf(&names, "%s%s", i ? ", " : "", VARIANTS[i]);
-    error_input(e, "unknown adapter variant '%s': %s", name, text_get(&names));
-    text_release(&names);
-    return false;
+    return error_input(e, "unknown adapter variant '%s': %s", name, text_get(&names));
 }
 
 // --- shape and weights

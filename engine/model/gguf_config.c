@@ -212,7 +212,7 @@ static const char *model_type(const Translator *t, const KnownName *known) {
 }
 
 static bool find_name(Translator *t, const char *name, const KnownName **known) {
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     *known = NULL;
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         text_printf(&all, "%s%s", i ? ", " : "", NAMES[i].name);
@@ -221,7 +221,6 @@ static bool find_name(Translator *t, const char *name, const KnownName **known) 
     if (!*known)
         error_input(t->e, "general.architecture '%.40s' in '%s' is not supported: %s are", name ? name : "",
                     t->g->place, text_get(&all));
-    text_release(&all);
     return *known != NULL;
 }
 

@@ -400,7 +400,7 @@ static void describe_experts(const Shape *s, Text *out) {
 // A line of the differences between a layer and one of Llama; none if there aren't any.
 static void describe_layer(const Shape *s, Text *out) {
     static const char *const activations[] = {"silu", "gelu_tanh", "gelu", "relu2"};
-    Text t = {0};
+    LOCAL_TEXT t = {0};
     if (s->norm_kind == NORM_LAYER) text_puts(&t, ", LayerNorm");
     if (s->norm_place == NORMS_AFTER) text_puts(&t, ", norms of outputs only");
     if (s->norm_place == NORMS_AROUND) text_puts(&t, ", norms of inputs and outputs");
@@ -417,7 +417,6 @@ static void describe_layer(const Shape *s, Text *out) {
     int unrotated = layers_in(&s->unrotated, s->layers);
     if (unrotated) text_printf(&t, ", %d layers without rope", unrotated);
     if (t.length) text_printf(out, "                %s\n", text_get(&t) + 2);
-    text_release(&t);
 }
 
 // How many weights are codes, in files that mix formats.
@@ -519,7 +518,7 @@ static void add_samples(const FileView *view, Text *out) {
 }
 
 bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT], Error *e) {
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     bool ok = w->numbers || gguf_named(dir) || add_config(dir, &all, e);
     if (w->numbers) text_puts(&all, w->numbers_config);
     for (int i = 0; i < w->file_count && !w->numbers; i++) {
@@ -529,7 +528,5 @@ bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT
         text_add(&all, (const char *)file->view.data, file->header);
         add_samples(&file->view, &all);
     }
-    ok = ok && sha256_bytes(text_get(&all), all.length, out, e);
-    text_release(&all);
-    return ok;
+    return ok && sha256_bytes(text_get(&all), all.length, out, e);
 }

@@ -235,7 +235,7 @@ void safetensors_end(Text *t) {
 }
 
 bool safetensors_add(struct Output *out, const char *path, const TensorOut *tensors, size_t count, Error *e) {
-    Text header = {0};
+    LOCAL_TEXT header = {0};
     size_t at = 0;
     safetensors_begin(&header);
     for (size_t i = 0; i < count; at += tensors[i++].bytes)
@@ -252,7 +252,6 @@ bool safetensors_add(struct Output *out, const char *path, const TensorOut *tens
     }
     bool ok = file ? output_add(out, path, &(OutputKind){0}, file, bytes, e)
                    : error_system(e, "out of memory writing '%s'", path);
-    text_release(&header);
     mem_free(file);
     return ok;
 }

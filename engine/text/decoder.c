@@ -35,15 +35,13 @@ static bool read_text(char **out, const json_t *part, const char *key, const cha
 static bool pass_replaced(TextStream *s, int stage, const char *text, size_t n, const char *with, Error *e) {
     const char *find = decoder_of(s, stage)->find, *end = text + n;
     size_t length = strlen(find);
-    Text out = {0};
+    LOCAL_TEXT out = {0};
     for (const char *hit; (hit = memmem(text, (size_t)(end - text), find, length)); text = hit + length) {
         text_add(&out, text, (size_t)(hit - text));
         text_puts(&out, with);
     }
     text_add(&out, text, (size_t)(end - text));
-    bool ok = decoder_pass(s, stage + 1, text_get(&out), out.length, e);
-    text_release(&out);
-    return ok;
+    return decoder_pass(s, stage + 1, text_get(&out), out.length, e);
 }
 
 // --- Replace, Metaspace, Strip, Fuse, and nothing ------------------------------------------------------
@@ -214,12 +212,10 @@ static bool read_one(Decoders *d, const json_t *part, const char *place, Error *
         Decoder *added = add(d, &KINDS[i], place, e);
         return added && (!KINDS[i].read || KINDS[i].read(added, part, place, e));
     }
-    Text known = {0};
+    LOCAL_TEXT known = {0};
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) text_printf(&known, ", %s", KINDS[i].type);
-    error_input(e, "the decoder '%.40s' of '%s' is not supported; these are: Sequence%s", type, place,
-                text_get(&known));
-    text_release(&known);
-    return false;
+    return error_input(e, "the decoder '%.40s' of '%s' is not supported; these are: Sequence%s", type, place,
+                       text_get(&known));
 }
 
 static bool read_part(Decoders *d, const json_t *part, const char *place, Error *e) {

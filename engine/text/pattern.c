@@ -119,16 +119,14 @@ static bool compile(Pattern *p, const char *source, bool literal, const char *pl
 }
 
 static bool open_pattern(Pattern *p, const char *source, bool literal, const char *place, Error *e) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     Rewriter r = {source, false, &text};
     if (strlen(source) > SOURCE_MAX || !utf8_valid(source, strlen(source)))
         return error_input(e, "a pattern of '%s' is not UTF-8 or longer than %d bytes", place, SOURCE_MAX);
     p->source = mem_text(source, strlen(source));
     bool ok = literal || rewrite(&r) ||
               error_input(e, "the pattern '%.200s' of '%s' is not supported at '%.20s'", source, place, r.at);
-    ok = ok && compile(p, literal ? source : text_get(&text), literal, place, e);
-    text_release(&text);
-    return ok;
+    return ok && compile(p, literal ? source : text_get(&text), literal, place, e);
 }
 
 Pattern *pattern_open(const char *source, bool literal, const char *place, Error *e) {

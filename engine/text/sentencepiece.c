@@ -258,13 +258,11 @@ static bool fill_bpe(Model *m) {
 
 // The text of a piece with marks for spaces.
 static char *marked(const ModelPiece *p) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     for (size_t i = 0; i < p->length; i++)
         if (p->text[i] == ' ') text_puts(&text, "\xe2\x96\x81");
         else text_add(&text, p->text + i, 1);
-    char *copy = mem_text(text_get(&text), text.length);
-    text_release(&text);
-    return copy;
+    return mem_text(text_get(&text), text.length);
 }
 
 static bool add_token(const Model *m, int id) {
@@ -302,13 +300,12 @@ static const char STEPS[] =
     "{\"type\":\"Strip\",\"content\":\" \",\"start\":%d}]}}";
 
 static bool add_steps(const Model *m) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     text_printf(&text, STEPS, m->remove_extra ? ONE_SPACE : "", m->prefix ? PREFIX : "",
                 m->remove_extra ? 1 << 20 : (int)m->prefix); // each piece at the start loses its space
     json_t *root = json_from_bytes(text_get(&text), text.length, "steps of sentencepiece", m->e);
     bool ok = root && pipeline_read_steps(m->t, root, m->place, m->e);
     json_decref(root);
-    text_release(&text);
     return ok;
 }
 

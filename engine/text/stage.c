@@ -27,13 +27,11 @@ bool step_read_pattern(Step *s, const json_t *part, const char *place, Error *e)
 }
 
 static bool unsupported(const StepTable *table, const char *type, const char *place, Error *e) {
-    Text known = {0};
+    LOCAL_TEXT known = {0};
     for (size_t i = 0; i < table->count; i++)
         text_printf(&known, "%s%s", i ? ", " : "", table->kinds[i].type);
-    error_input(e, "the %s '%.40s' of '%s' is not supported; these are: Sequence, %s", table->what, type,
-                place, text_get(&known));
-    text_release(&known);
-    return false;
+    return error_input(e, "the %s '%.40s' of '%s' is not supported; these are: Sequence, %s", table->what,
+                       type, place, text_get(&known));
 }
 
 static bool read_one(Steps *s, const StepTable *table, const json_t *part, const char *place, Error *e) {

@@ -123,13 +123,12 @@ void template_names(Text *out) {
 }
 
 static void no_such(const char *name, Error *e) {
-    Text known = {0};
+    LOCAL_TEXT known = {0};
     const char *nearest = suggest(name, TEMPLATES, TEMPLATE_COUNT, sizeof *TEMPLATES);
     template_names(&known);
     error_input(e, "there is no template '%.40s'%s%s%s; these are: %s", name,
                 nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "",
                 text_get(&known));
-    text_release(&known);
 }
 
 const Template *template_find(const char *name, Error *e) {
@@ -233,11 +232,10 @@ static void put_turn(const Template *t, const char *system, const Turn *turn, bo
     if (!first) put(out, t->again);
     if (!t->system_inside) put_system(t, system, out);
     put(out, t->user_before);
-    Text content = {0};
+    LOCAL_TEXT content = {0};
     if (t->system_inside) put_system(t, system, t->kept_apart ? out : &content);
     text_puts(&content, turn->user);
     put_text(out, text_get(&content), t->trim_user);
-    text_release(&content);
     put(out, t->user_after);
     if (!turn->reply) return;
     put(out, t->reply_before);

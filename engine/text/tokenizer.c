@@ -275,7 +275,7 @@ static void add_affix(const Affix *a, IdList *out) {
 bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_special, IdList *out,
                       Error *e) {
     Encoder c = {.t = t, .out = out};
-    Text valid = {0};
+    LOCAL_TEXT valid = {0};
     make_valid(text, n, &valid);
     if (add_special) add_affix(&t->prefix, out);
     bool ok = cut_out(&c, &t->raw, (Rest){text_get(&valid), valid.length, true}, encode_rest, e);
@@ -284,7 +284,6 @@ bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_s
     words_release(&c.normal);
     words_release(&c.words);
     words_release(&c.other);
-    text_release(&valid);
     return ok;
 }
 

@@ -128,7 +128,7 @@ static bool unknown(const Choosing *c, const Wanted *w, Error *e) {
     enum { MOST = 12 };
     const Known *k = &c->known[w->kind];
     char name[NAME_SIZE];
-    Text list = {0};
+    LOCAL_TEXT list = {0};
     snprintf(name, sizeof name, "%.*s", w->length, w->text);
     const char *near = suggest(name, k->names, k->count, sizeof *k->names);
     for (size_t i = 0; i < k->count && i < MOST; i++)
@@ -143,7 +143,6 @@ static bool unknown(const Choosing *c, const Wanted *w, Error *e) {
     else
         error_input(e, "run %lld has no %s '%s'; it has %s", (long long)c->run, KIND[w->kind], name,
                     text_get(&list));
-    text_release(&list);
     return false;
 }
 

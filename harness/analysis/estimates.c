@@ -51,7 +51,7 @@ static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, 
 static bool store_tally(Store *store, int64_t point, const Tally *t, const char *task, Error *e) {
     bool ok = true;
     for (int m = 0; ok && m < TALLY_METRICS; m++) {
-        Text name = {0};
+        LOCAL_TEXT name = {0};
         if (isnan(t->value[m]) || (task && m != TALLY_S && m != TALLY_ACCEPTANCE && m != TALLY_SPEEDUP))
             continue;
         text_printf(&name, "%s%s%s", tally_names[m], task ? " of " : "", task ? task : "");
@@ -63,7 +63,6 @@ static bool store_tally(Store *store, int64_t point, const Tally *t, const char 
                              .resamples = t->resamples[m],
                              .seed = TALLY_SEED};
         ok = store_estimate(store, point, &row, e);
-        text_release(&name);
     }
     return ok;
 }

@@ -106,10 +106,9 @@ static void print_head(const FitOptions *o, const Fit *fit) {
 }
 
 static void print_value(const char *name, const FitValue *v, bool interval) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     text_measured(&text, v->value, interval ? v->low : NAN, interval ? v->high : NAN);
     printf("  %s %s", name, text_get(&text));
-    text_release(&text);
 }
 
 static void print_estimate(const char *name, const FitEstimate *x) {

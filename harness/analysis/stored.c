@@ -26,11 +26,10 @@ static bool ask(Store *store, const char *sql, const char *text, int64_t number,
 bool stored_match(const char *pattern, glob_t *out, Error *e) {
     const char *slash = strrchr(pattern, '/'), *c = pattern;
     char *folder = mem_text(pattern, slash ? (size_t)(slash - pattern) : 0);
-    Text literal = {0};
+    LOCAL_TEXT literal = {0};
     for (bool escape = slash && file_exists(folder); *c; c++)
         text_printf(&literal, "%s%c", escape && c < slash && strchr("*?[\\", *c) ? "\\" : "", *c);
     bool found = glob(text_get(&literal), GLOB_TILDE, NULL, out) == 0;
-    text_release(&literal);
     mem_free(folder);
     if (found) return true;
     globfree(out);
@@ -134,7 +133,7 @@ static void put_note(Text *out, const Rows *r) {
 
 static void put_point(RecordTable *t, const Rows *r) {
     const char *skipped = text_of(r, "skipped"), *failed = text_of(r, "failed");
-    Text rest = {0}, same = {0}, note = {0};
+    LOCAL_TEXT rest = {0}, same = {0}, note = {0};
     char prompts[48] = "";
     if (*skipped) text_printf(&rest, "skipped: %s", skipped);
     else if (*failed) text_printf(&rest, "failed: %s", failed);
@@ -151,16 +150,13 @@ static void put_point(RecordTable *t, const Rows *r) {
                                    cell_measured(real_of(r, "tokens_per_s"), real_of(r, "tokens_per_s_low"),
                                                  real_of(r, "tokens_per_s_high")),
                                    CELL(text_get(&note))});
-    text_release(&rest);
-    text_release(&same);
-    text_release(&note);
 }
 
 // "small, chat: 1 prompt x 3 passes  (stand-in: for 7B)"
 static void put_title(RecordTable *t, const Rows *r) {
     const char *stand_in = text_of(r, "stand_in"), *quantised = text_of(r, "quantised");
     int64_t prompts = int_of(r, "all_prompts"), passes = int_of(r, "all_passes");
-    Text title = {0};
+    LOCAL_TEXT title = {0};
     text_printf(&title, "%s, %s", text_of(r, "model"), text_of(r, "dataset"));
     if (int_of(r, "alike"))
         text_printf(&title, ": %lld prompt%s", (long long)prompts, prompts == 1 ? "" : "s");
@@ -168,7 +164,6 @@ static void put_title(RecordTable *t, const Rows *r) {
     if (stand_in[0]) text_printf(&title, "  (stand-in: %s)", stand_in);
     if (quantised[0]) text_printf(&title, "  (quantised: %s)", quantised);
     table_group(t, text_get(&title));
-    text_release(&title);
 }
 
 // Before the table, what disturbed the run.
@@ -189,7 +184,7 @@ static bool begins(const Rows *r, Text *last) {
 }
 
 bool stored_table(Store *store, int64_t run, const Records *as, RecordTable *out, Error *e) {
-    Text last = {0};
+    LOCAL_TEXT last = {0};
     *out = (RecordTable){.form = &stored_points_form, .as = as};
     bool ok = put_doubt(store, run, out, e);
     Rows *r = ok ? rows_open(store, harness_stored, e) : NULL;
@@ -199,7 +194,6 @@ bool stored_table(Store *store, int64_t run, const Records *as, RecordTable *out
         if (begins(r, &last)) put_title(out, r);
         put_point(out, r);
     }
-    text_release(&last);
     return rows_end(r, ok, e);
 }
 
@@ -224,17 +218,16 @@ static const Column TASK_COLUMNS[] = {
 static const TableForm TASKS_FORM = {TABLE_COLUMNS(TASK_COLUMNS)};
 
 bool stored_task_table(Store *store, int64_t run, RecordTable *out, Error *e) {
-    Text last = {0}, task = {0};
+    LOCAL_TEXT last = {0}, task = {0};
     bool any = false;
     *out = (RecordTable){.form = &TASKS_FORM};
     if (!put_doubt(store, run, out, e)) return false;
     Rows *r = rows_ask(store, stored_tasks, run, e);
     for (; rows_next(r); any = true) {
         if (begins(r, &last)) {
-            Text title = {0};
+            LOCAL_TEXT title = {0};
             text_printf(&title, "%s, %s", text_of(r, "model"), text_of(r, "dataset"));
             table_group(out, text_get(&title));
-            text_release(&title);
             text_clear(&task);
         }
         bool same = strcmp(text_get(&task), text_of(r, "task")) == 0;
@@ -243,8 +236,6 @@ bool stored_task_table(Store *store, int64_t run, RecordTable *out, Error *e) {
             out, r,
             (const Cell[]){CELL(same ? "" : text_get(&task)), CELL(int_of(r, "doubtful") ? "*" : "")});
     }
-    text_release(&last);
-    text_release(&task);
     if (!rows_end(r, true, e)) return false;
     return any || error_input(e, "run %lld has no data of several tasks, so no categories", (long long)run);
 }
@@ -266,7 +257,7 @@ bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
     *out = (StoredSets){0};
     Rows *r = rows_named(store, stored_points_sql, "sets", run, e);
     while (rows_next(r)) {
-        Text title = {0};
+        LOCAL_TEXT title = {0};
         text_puts(&title, rows_text(r, 0));
         if (rows_int(r, 4)) text_printf(&title, "; %s", rows_text(r, 1)); // a title is of one set alone
         if (rows_int(r, 5)) text_printf(&title, "; bonus %s", rows_int(r, 3) ? "dropped" : "kept");
@@ -274,7 +265,6 @@ bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
             (StoredSet){.title = mem_text(text_get(&title), title.length),
                         .points = mem_text(rows_text(r, 2), strlen(rows_text(r, 2))),
                         .bonus_dropped = rows_int(r, 3) != 0};
-        text_release(&title);
     }
     if (!rows_end(r, true, e)) return false;
     return out->count || error_input(e,
@@ -356,13 +346,11 @@ bool stored_fit_make(StoredFit *out, const StoredSet *set, const char *tsv, cons
     add_estimate(&out->fit, "least_squares", &fit->least_squares);
     add_estimate(&out->fit, "likelihood", &fit->likelihood);
     const StoreFit *f = &out->fit;
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     bool ok = sha256_bytes(tsv, strlen(tsv), out->points, e);
     text_printf(&all, "%s\n%s\n%s\n%s\n%.17g\n%d\n%lld\n", out->points, f->title, f->law, f->bonus, f->output,
                 f->resamples, (long long)f->seed);
-    ok = ok && sha256_bytes(text_get(&all), all.length, out->hash, e);
-    text_release(&all);
-    return ok;
+    return ok && sha256_bytes(text_get(&all), all.length, out->hash, e);
 }
 
 bool stored_fits_keep(const char *db, int64_t run, const StoredFit *fits, size_t count, Error *e) {

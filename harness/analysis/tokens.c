@@ -59,13 +59,12 @@ typedef struct TokenText {
 
 // The next tokens, as the terminal may show them; fewer where the store has fewer.
 static void take(TokenText *t, int count, Text *out) {
-    Text raw = {0};
+    LOCAL_TEXT raw = {0};
     for (; count > 0 && t->at < json_array_size(t->pieces); count--) {
         const char *piece = json_string_value(json_array_get(t->pieces, t->at++));
         text_puts(&raw, piece ? piece : "");
     }
     terminal_letters(text_get(&raw), out);
-    text_release(&raw);
 }
 
 // In colour a guess has its source's, and every other step a line under it; without, a step begins with | and
@@ -121,7 +120,7 @@ static Cell seconds(const Rows *r, const char *name) {
 }
 
 static void put_record(RecordTable *table, const Rows *text, const Rows *r, TokenText *t) {
-    Text wrote = {0};
+    LOCAL_TEXT wrote = {0};
     take(t, (int)rows_int(r, query_column(r, "emitted")), &wrote);
     TABLE_ROW(table, cell_of(text, "point"), cell_of(text, "label"), cell_of(text, "model"),
               cell_of(text, "dataset"), cell_of(text, "prompt"), cell_of(text, "turn"), cell_of(text, "why"),
@@ -129,14 +128,13 @@ static void put_record(RecordTable *table, const Rows *text, const Rows *r, Toke
               cell_of(r, "source"), cell_of(r, "rank"), cell_of(r, "rows"), cell_of(r, "candidates"),
               cell_of(r, "levels"), seconds(r, "propose"), seconds(r, "forward"), seconds(r, "verify"),
               seconds(r, "observe"), cell_of(r, "margin"), cell_of(r, "rejected"));
-    text_release(&wrote);
 }
 
 // --- all of them -----------------------------------------------------------------------------------------
 
 static bool show_text(Store *store, const Rows *text, Sources *s, RecordTable *table, Error *e) {
     TokenText t = {.pieces = json_loads(rows_text(text, query_column(text, "pieces")), 0, NULL)};
-    Text out = {0};
+    LOCAL_TEXT out = {0};
     bool records = records_asked(table->as);
     if (!records) put_head(text, &out);
     memset(s->tokens, 0, sizeof s->tokens), s->own = 0;
@@ -149,7 +147,6 @@ static bool show_text(Store *store, const Rows *text, Sources *s, RecordTable *t
         put_legend(s, &out);
         fputs(text_get(&out), stdout);
     }
-    text_release(&out);
     json_decref(t.pieces);
     return rows_end(r, true, e);
 }

@@ -152,14 +152,13 @@ bool bench_report_table(const BenchRun *b, Error *e) {
 }
 
 bool bench_report_csv(const BenchRun *b, Error *e) {
-    Text warnings = {0};
+    LOCAL_TEXT warnings = {0};
     RecordTable points;
     put_points(b, &(Records){.csv = true}, &points);
     bool ok = table_end(&points, true, e);
     say_disturbed(b, "warning:", &warnings);
     say_drift(b, "warning:", " ", &warnings);
     fputs(text_get(&warnings), stderr);
-    text_release(&warnings);
     return ok;
 }
 

@@ -86,11 +86,10 @@ static BenchOptions options_of(Unit *u) {
 }
 
 static void show(const Unit *u, const char *what, int rows) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     text_printf(&text, "context %d, %s of %d rows, %d points", u->context, what, rows,
                 u->run->points + (int)u->count);
     if (line_due(&u->run->line)) line_show(&u->run->line, text_get(&text));
-    text_release(&text);
 }
 
 static Benched benched(const Unit *u) {

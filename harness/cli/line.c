@@ -86,14 +86,12 @@ void line_share(Line *l, const char *what, double share, Text *out) {
 static bool show(void *state, const char *what, double share) {
     Line *l = state;
     if (what && line_due(l)) {
-        Text work = {0}, text = {0};
+        LOCAL_TEXT work = {0}, text = {0};
         line_share(l, what, share, &work);
         int room = l->terminal ? line_columns(STDERR_FILENO) - 3 - (int)work.length : (int)sizeof l->at;
         text_printf(&text, "%.*s%s%s", (int)line_fit(l->at, room), l->at, l->at[0] ? ": " : "",
                     text_get(&work));
         line_show(l, text_get(&text));
-        text_release(&text);
-        text_release(&work);
     }
     return !interrupt_seen();
 }

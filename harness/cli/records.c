@@ -12,11 +12,10 @@ static void list_columns(json_t *columns, json_t *record, const char *before) {
     const char *key;
     json_t *value;
     json_object_foreach(record, key, value) {
-        Text name = {0};
+        LOCAL_TEXT name = {0};
         text_printf(&name, "%s%s%s", before, *before ? "." : "", key);
         if (json_is_object(value)) list_columns(columns, value, text_get(&name));
         else json_object_set_new(columns, text_get(&name), json_null());
-        text_release(&name);
     }
 }
 
@@ -85,7 +84,7 @@ const char *records_format(const char *asked, const char *path, const char *othe
 }
 
 bool records_print(json_t *records, const char *rows, const Records *r, Error *e) {
-    Text out = {0};
+    LOCAL_TEXT out = {0};
     bool ok = records && !(r->json && r->csv);
     if (!records) error_input(e, "a name is not UTF-8: JSON cannot hold it");
     else if (!ok) error_input(e, "--json and --csv do not go together");
@@ -98,7 +97,6 @@ bool records_print(json_t *records, const char *rows, const Records *r, Error *e
         fputs(text_get(&out), stdout);
         json_decref(all);
     }
-    text_release(&out);
     json_decref(records);
     return ok;
 }

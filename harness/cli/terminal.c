@@ -107,12 +107,10 @@ const char *terminal_shown(char out[SHOWN_SIZE], const char *name) {
 }
 
 void terminal_print(Text *text) {
-    Text letters = {0}, out = {0};
+    LOCAL_TEXT letters = {0}, out = {0};
     terminal_letters(text_get(text), &letters);
     terminal_fold(text_get(&letters), terminal_width(), &out);
     fputs(text_get(&out), stdout);
-    text_release(&out);
-    text_release(&letters);
     text_release(text);
 }
 
@@ -287,13 +285,12 @@ void grid_print(const Grid *g, int width, Text *out) {
     find_widths(g, widths);
     if (width) fit(g, width, widths, dropped);
     for (const char *at = text_get(&g->rows); next_row(&at, &row);) put_row(g, &row, width, widths, out);
-    Text line = {0};
+    LOCAL_TEXT line = {0};
     for (int i = 0; i < g->count; i++)
         if (dropped[i])
             text_printf(&line, "%s%s", line.length ? ", " : "left out of this width: ", g->columns[i].head);
     if (line.length) text_puts(&line, "; a pipe gets all columns: '... | less -S'\n");
     terminal_fold(text_get(&line), width, out);
-    text_release(&line);
 }
 
 // In LaTeX a longer cell takes several lines.
@@ -312,10 +309,9 @@ void grid_page(const Grid *g, const Page *p, const char *caption) {
     for (const char *at = text_get(&g->rows); next_row(&at, &row);) {
         int column = 0;
         for (int i = 0; i < row.count && !row.is_head; i++) {
-            Text cell = {0};
+            LOCAL_TEXT cell = {0};
             text_add(&cell, row.cells[i].text, row.cells[i].bytes);
             if (widths[i]) page_cell(p, column++, text_get(&cell), g->columns[i].number);
-            text_release(&cell);
         }
         if (column) page_end_row(p);
     }
@@ -341,13 +337,11 @@ void terminal_coloured(const char *text, Text *out) {
 }
 
 void grid_show(const Grid *g) {
-    Text out = {0}, coloured = {0};
+    LOCAL_TEXT out = {0}, coloured = {0};
     int width = terminal_width();
     grid_print(g, width, &out);
     if (width) terminal_coloured(text_get(&out), &coloured);
     fputs(text_get(width ? &coloured : &out), stdout);
-    text_release(&out);
-    text_release(&coloured);
 }
 
 void grid_release(Grid *g) {

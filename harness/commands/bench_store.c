@@ -127,7 +127,7 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     const SurfacePlan *p = &s->run.plan;
     EngineOptions o = s->a->engine; // as they turned out
     Gauge gpu;
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     text_printf(&all, "surface %s %s\n", weights, program);
     machine_name(&s->machine, &all);
     for (int i = 0; engine_gauge(o.device, i, &gpu, NULL); i++) text_printf(&all, ", %s", gpu.name);
@@ -144,9 +144,7 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     text_printf(&all, ", isa %s, %d samples%s, seed %llu\n",
                 s->run.ceilings.isa ? s->run.ceilings.isa : "none", p->samples,
                 p->sequence ? ", sequence" : "", (unsigned long long)p->seed);
-    bool ok = sha256_bytes(text_get(&all), all.length, out, e);
-    text_release(&all);
-    return ok;
+    return sha256_bytes(text_get(&all), all.length, out, e);
 }
 
 static bool add_run(Work *s, Error *e) {

@@ -33,7 +33,7 @@ const char *command_group(size_t i) {
 EMBED(lessons, "harness/commands/lessons.txt")
 
 void command_lesson(const char *name, Text *out) {
-    Text heading = {0};
+    LOCAL_TEXT heading = {0};
     text_printf(&heading, "\n\n== %s\n", name);
     const char *lesson = strstr(lessons, text_get(&heading));
     if (lesson) {
@@ -41,7 +41,6 @@ void command_lesson(const char *name, Text *out) {
         const char *next = strstr(lesson, "\n\n== ");
         text_add(out, lesson, next ? (size_t)(next + 1 - lesson) : strlen(lesson));
     }
-    text_release(&heading);
 }
 
 void command_sets(const Command *c, ArgSet out[COMMAND_SETS]) {

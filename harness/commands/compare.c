@@ -168,26 +168,24 @@ static void put_parts(RecordTable *t, const ComparePair *p, const Acceptance *x,
 static void put_first(RecordTable *t, const ComparePair *p, const Acceptance *x, bool all) {
     for (int i = 0; i < x->first_count && (all || i < FIRST_SHOWN); i++) {
         const FirstDifference *f = &x->first[i];
-        Text where = {0};
+        LOCAL_TEXT where = {0};
         text_printf(&where, "%s, prompt %d", p->dataset, f->prompt);
         if (f->turn) text_printf(&where, ", turn %d", f->turn);
         if (f->pass) text_printf(&where, ", pass %d", f->pass);
         TABLE_ROW(t, CELL(p->label_a), CELL(p->label_b), CELL(p->dataset), CELL(f->prompt), CELL(f->turn),
                   CELL(f->pass), CELL(text_get(&where)), CELL(f->token), CELL(f->step_a), CELL(f->step_b),
                   CELL(f->accepted_a), CELL(f->accepted_b));
-        text_release(&where);
     }
     if (!all && x->first_count > FIRST_SHOWN) {
-        Text more = {0};
+        LOCAL_TEXT more = {0};
         text_printf(&more, "and %d more (--json)", x->first_count - FIRST_SHOWN);
         table_line(t, 0, text_get(&more));
-        text_release(&more);
     }
 }
 
 static void put_acceptance(AcceptanceTables *t, const ComparePair *p, const Acceptance *x, bool several) {
     double n = (double)x->all.steps;
-    Text point = {0};
+    LOCAL_TEXT point = {0};
     text_printf(&point, "%s, %s", p->label_b, p->dataset);
     if (strcmp(p->label_a, p->label_b) != 0) text_printf(&point, "; A: %s", p->label_a);
     text_printf(&point, "; no step differs in %d of %d samples", x->same, x->samples);
@@ -198,7 +196,6 @@ static void put_acceptance(AcceptanceTables *t, const ComparePair *p, const Acce
               cell_measured(x->more, x->interval.low, x->interval.high), CELL(x->samples), CELL(x->same),
               CELL(x->parted), CELL(x->unordered), CELL(p->label_a), CELL(p->label_b), CELL(p->dataset),
               CELL(text_get(&point)));
-    text_release(&point);
     put_parts(&t->parts, p, x, several);
     put_first(&t->first, p, x, records_asked(t->first.as));
     t->fewer = t->fewer || x->interval.high < 0;
@@ -241,7 +238,7 @@ static void put_pair(RecordTable *t, const Comparison *c, const ComparePair *p, 
     static const char *const OF[COMPARED_KINDS] = {"speedup", "time", "baseline"};
     const Ratio *r = &p->ratio;
     const char *verdict = compare_word(judge(c, p, margin));
-    Text point = {0}, disturbed = {0};
+    LOCAL_TEXT point = {0}, disturbed = {0};
     text_printf(&point, "%s, %s", p->label_b, p->dataset);
     if (strcmp(p->label_a, p->label_b) != 0) text_printf(&point, "; A: %s", p->label_a);
     if (p->lost_text) text_puts(&point, "; ITS TEXT IS NOT THE BASELINE'S ANY MORE");
@@ -253,8 +250,6 @@ static void put_pair(RecordTable *t, const Comparison *c, const ComparePair *p, 
               cell_change(p->S_a, p->S_b), CELL(p->label_a), CELL(p->label_b), CELL(p->dataset),
               CELL(text_get(&point)), CELL(p->doubt_a), CELL(p->doubt_b), CELL(p->lost_text),
               CELL(text_get(&disturbed)));
-    text_release(&point);
-    text_release(&disturbed);
 }
 
 static bool print(const Comparison *c, double margin, const Records *as, Error *e) {

@@ -190,7 +190,7 @@ static void man_option(const Offer *o, Text *out) {
 
 static void man_entry(const Command *c, Text *out) {
     Entry x;
-    Text lesson = {0};
+    LOCAL_TEXT lesson = {0};
     entry_open(&x, c);
     command_lesson(c->name, &lesson);
     text_puts(out, ".SS outpace ");
@@ -202,7 +202,6 @@ static void man_entry(const Command *c, Text *out) {
     text_puts(out, ".\n.PP\n");
     man_lesson(out, text_get(&lesson));
     for (size_t i = 0; i < x.count; i++) man_option(&x.offers[i], out);
-    text_release(&lesson);
     entry_close(&x);
 }
 
@@ -231,7 +230,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     (void)options;
     const Words *asked = &line->words;
     const char *what = asked->items[0];
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     for (size_t i = 0; i < sizeof SHELLS / sizeof *SHELLS; i++)
         if (asked->count == 1 && strcmp(SHELLS[i][0], what) == 0) text_puts(&text, SHELLS[i][1]);
     if (asked->count == 1 && strcmp(what, "man") == 0) man(&text);
@@ -242,7 +241,6 @@ static bool run(void *options, CommandLine *line, Error *e) {
         error_input(
             e, "there are no completions for '%s': take bash, zsh or fish, or man for the manual page", what);
     fputs(text_get(&text), stdout);
-    text_release(&text);
     return ok;
 }
 

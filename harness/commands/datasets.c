@@ -51,10 +51,9 @@ static bool put_known(RecordTable *t, const KnownFile *f, const char *folder, Er
     TABLE_ROW(t, CELL(name), CELL(split), CELL(rows), CELL((int64_t)strtol(rows, NULL, 10)), CELL(state),
               CELL(about), CELL(licence), CELL(path));
     if (path) {
-        Text line = {0};
+        LOCAL_TEXT line = {0};
         text_printf(&line, "%s; licence: %s", path, licence);
         table_line(t, 1, text_get(&line));
-        text_release(&line);
     }
     mem_free(path), mem_free(name), mem_free(split), mem_free(about), mem_free(licence), mem_free(rows);
     return ok;
@@ -62,7 +61,7 @@ static bool put_known(RecordTable *t, const KnownFile *f, const char *folder, Er
 
 // A foreign text on a terminal: what could move the cursor or change colours becomes '?'.
 static void print_text(const char *mark, const char *s) {
-    Text text = {0}, folded = {0};
+    LOCAL_TEXT text = {0}, folded = {0};
     bool at_start = true;
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
@@ -75,8 +74,6 @@ static void print_text(const char *mark, const char *s) {
     if (!at_start) text_puts(&text, "\n");
     terminal_fold(text_get(&text), terminal_width(), &folded);
     fputs(text_get(&folded), stdout);
-    text_release(&text);
-    text_release(&folded);
 }
 
 static void print_prompt(const DatasetPrompt *p) {

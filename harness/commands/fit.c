@@ -78,11 +78,10 @@ static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
 static bool fit_points(const FitArguments *a, const char *title, const Points *points, FitOptions *o,
                        Fit *fit, Error *e) {
     if (!read_options(a, o, e) || !fit_run(points, o, fit, e)) return false;
-    Text line = {0};
+    LOCAL_TEXT line = {0};
     bool ok = !a->of.json || fit_report_json(title, o, fit, &line);
     if (!a->of.json) fit_report(title, o, fit);
     else if (ok) puts(text_get(&line));
-    text_release(&line);
     return ok;
 }
 
@@ -106,7 +105,7 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
         if (i > 0 && !a->of.json) puts("");
         const StoredSet *set = &sets.sets[i];
         FitOptions own = {.bonus_dropped = set->bonus_dropped};
-        Text tsv = {0};
+        LOCAL_TEXT tsv = {0};
         Points points = {0};
         Fit fit = {0};
         bool done = stored_points(store, set, &tsv, &own.output, &why);
@@ -117,7 +116,6 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
                    stored_fit_make(&fits[fitted], set, text_get(&tsv), &own, &fit, &why);
         fit_release(&fit);
         points_release(&points);
-        text_release(&tsv);
         fitted += done;
         if (!done && sets.count > 1 && !a->of.json) printf("%s\nnone: %s\n", SHOWN(set->title), why.text);
         if (!done && first.kind == ERROR_NONE) first = why;

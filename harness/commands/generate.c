@@ -98,7 +98,7 @@ static void show(Output *out, size_t from) {
 // The decode loop's emit: false ends the output.
 static bool take_token(void *state, int token) {
     Output *out = state;
-    Text piece = {0};
+    LOCAL_TEXT piece = {0};
     size_t from = out->text.length;
     bool ok = true;
     if (out->stream.tokenizer) {
@@ -106,13 +106,12 @@ static bool take_token(void *state, int token) {
         out->stopped = ok && stop_feed(&out->filter, text_get(&piece), piece.length, &out->text);
         show(out, from);
     }
-    text_release(&piece);
     out->interrupted = interrupt_seen();
     return ok && !out->stopped && !out->interrupted && !out->closed;
 }
 
 static void end_stream(Output *out) {
-    Text piece = {0};
+    LOCAL_TEXT piece = {0};
     size_t from = out->text.length;
     if (out->stream.tokenizer && !out->stopped) {
         stream_end(&out->stream, &piece, &out->error);
@@ -120,7 +119,6 @@ static void end_stream(Output *out) {
         if (!out->stopped) stop_flush(&out->filter, &out->text);
         show(out, from);
     }
-    text_release(&piece);
 }
 
 static void release_output(Output *out) {
@@ -265,7 +263,7 @@ static void print_stats(const Run *r) {
     const DecodeResult *d = &r->result;
     const double gigabyte = 1e-9;
     BackendReport b;
-    Text method = {0};
+    LOCAL_TEXT method = {0};
     Error gpu = {0};
     double s = decode_seconds(d), share = s > 0 ? 100 / s : 0, steps = d->steps > 0 ? d->steps : 1;
     r->models.target.session.backend->report(r->models.target.session.self, &b);
@@ -309,7 +307,6 @@ static void print_stats(const Run *r) {
     if (method.length) fprintf(stderr, "state     %s\n", text_get(&method));
     fprintf(stderr, "weights   %.3f GB a step, read at %.1f GB/s\n", (double)b.weight_bytes * gigabyte,
             d->forward_s > 0 ? (double)b.weight_bytes * gigabyte * d->steps / d->forward_s : 0);
-    text_release(&method);
 }
 
 static json_t *ranks_json(const DecodeResult *d) {
@@ -321,7 +318,7 @@ static json_t *ranks_json(const DecodeResult *d) {
 static bool print_json(const Run *r, Error *e) {
     const DecodeResult *d = &r->result;
     BackendReport b;
-    Text method = {0};
+    LOCAL_TEXT method = {0};
     double s = decode_seconds(d);
     json_t *ids = json_array();
     for (int i = 0; i < d->tokens; i++) json_array_append_new(ids, json_integer(d->ids[i]));
@@ -344,7 +341,6 @@ static bool print_json(const Run *r, Error *e) {
                   (json_int_t)r->o->seed, "device_s", device, "ranks", d->ranks ? ranks_json(d) : NULL,
                   "stand_in", m->stand_in[0] ? m->stand_in : NULL, "template",
                   r->template ? r->template->name : NULL, "quantised", m->quantised[0] ? m->quantised : NULL);
-    text_release(&method);
     return json_print(root, 0, stdout) ||
            error_system(e, "cannot make the JSON object: no memory, or the model's path is not UTF-8");
 }

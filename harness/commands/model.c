@@ -252,7 +252,7 @@ static bool info(void *options, CommandLine *line, Error *e) {
     const char *dir = line->words.items[0];
     Model m;
     ModelWeights w;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     if (!model_open(&m, &w, dir, e)) return false;
     bool records = records_asked(&o->records);
     model_describe(&m, &w, &text);
@@ -260,7 +260,6 @@ static bool info(void *options, CommandLine *line, Error *e) {
     if (ok && o->check) text_puts(&text, "checked         every weight is a finite number\n");
     if (ok && !records) fputs(text_get(&text), stdout);
     ok = ok && (!records || records_print(info_json(&m, &w, dir, o->check), NULL, &o->records, e));
-    text_release(&text);
     model_close(&w);
     return ok;
 }
@@ -276,10 +275,9 @@ static const Command INFO = {.name = "model info",
 
 static bool shapes(void *options, CommandLine *line, Error *e) {
     (void)options, (void)line;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     bool ok = shape_names(&text, e);
     if (ok) fputs(text_get(&text), stdout);
-    text_release(&text);
     return ok;
 }
 

@@ -139,7 +139,7 @@ static bool choose_time(const SlurmOptions *o, const Parting *parts, Text *limit
 static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *parts, const char *stores,
                          Text *out, Error *e) {
     char program[4096], folder[4096];
-    Text run = {0}, limit = {0}, about = {0}, partition = {0};
+    LOCAL_TEXT run = {0}, limit = {0}, about = {0}, partition = {0};
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     Words options = {.count = 0};
     if (n <= 0 || !getcwd(folder, sizeof folder))
@@ -177,10 +177,6 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
                     .options = &options};
     ok = ok && slurm_script(&job, out, e);
     mem_free(config);
-    text_release(&run);
-    text_release(&limit);
-    text_release(&about);
-    text_release(&partition);
     return ok;
 }
 
@@ -196,7 +192,7 @@ static bool print_script(Plan *p, const SlurmOptions *o, Error *e) {
     char *stores = n ? mem_printf("%s%.*s", *o->stores == '-' ? "./" : "", (int)n, o->stores)
                      : mem_printf("results/%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
     Parting parts = {0};
-    Text script = {0};
+    LOCAL_TEXT script = {0};
     bool ok =
         o->tasks <= p->sweep.count ||
         error_input(e, "plan --slurm: --tasks is %d, and there are only %d points", o->tasks, p->sweep.count);
@@ -206,7 +202,6 @@ static bool print_script(Plan *p, const SlurmOptions *o, Error *e) {
     if (ok) parts = part(p, o, &done, prices);
     ok = ok && write_script(p, o, &parts, stores, &script, e) && file_make_directory(stores, e);
     if (ok) fputs(text_get(&script), stdout);
-    text_release(&script);
     store_close(done.store);
     mem_free(stores);
     mem_free(prices);

@@ -231,7 +231,7 @@ static bool find_format_of_all(const PlotArguments *a, PlotOptions *o, Error *e)
 }
 
 static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Error *e) {
-    Text computed = {0};
+    LOCAL_TEXT computed = {0};
     Error chosen = {0}; // a surface need not have the names chosen of a sweep
     int64_t run = 0;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
@@ -246,14 +246,13 @@ static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Erro
         if (ok) ok = paper_add(p, store, &own, run, computed.length ? text_get(&computed) : NULL, e);
         else if (!(ok = f->kind == RUN_SURFACE && chosen.kind == ERROR_INPUT)) *e = chosen;
     }
-    text_release(&computed);
     store_close(store);
     return ok;
 }
 
 static bool write_all(const PlotArguments *a, Error *e) {
     PlotOptions o = a->look;
-    Text notes = {0};
+    LOCAL_TEXT notes = {0};
     Output out = {.force = a->force};
     Paper p = {.o = &o, .folder = a->paper ? a->paper : a->folder, .no_page = !a->paper, .out = &out};
     o.notes = &notes;
@@ -269,7 +268,6 @@ static bool write_all(const PlotArguments *a, Error *e) {
                p.no_page ? "" : "/figures.tex", p.count, plot_format_names[o.format]);
     paper_release(&p);
     output_release(&out);
-    text_release(&notes);
     return ok;
 }
 
@@ -295,7 +293,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (near) return error_input(e, "there is no figure '%s'; did you mean '%s'?", name, near);
     if (!f) return error_input(e, "there is no figure '%s'; 'outpace plot' lists them", name);
     bool print = o->format == PLOT_TERM && !a->output;
-    Text notes = {0}, caption = {0};
+    LOCAL_TEXT notes = {0}, caption = {0};
     Source s = {.figure = as_asked(f, a)};
     o->notes = &notes;
     if (a->caption) o->caption = &caption;
@@ -309,22 +307,18 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (s.model.length) o->of = text_get(&s.model);
     if (ok && print) {
         int width = terminal_width();
-        Text text = {0};
+        LOCAL_TEXT text = {0};
         o->colour = width && !getenv("NO_COLOR");
         if (width) o->columns = width - 1, o->lines = terminal_height();
         ok = plot_text(s.store, &s.figure, s.run, o, &text, e);
         if (ok) fputs(text_get(&text), stdout);
-        text_release(&text);
     } else ok = ok && write_plot(s.store, &s.figure, name, s.run, o, a, e);
     if (ok) fputs(text_get(&notes), stderr);
     if (ok && a->caption) { // for a page of LaTeX, as LaTeX
-        Text tex = {0};
+        LOCAL_TEXT tex = {0};
         page_text(&(Page){.format = PAGE_TEX, .out = &tex}, text_get(&caption));
         printf("\n%s\n", o->format == PLOT_TEX ? text_get(&tex) : text_get(&caption));
-        text_release(&tex);
     }
-    text_release(&notes);
-    text_release(&caption);
     text_release(&s.computed);
     text_release(&s.model);
     store_close(s.store);

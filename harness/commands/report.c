@@ -63,7 +63,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
     const char *path = a->output ? a->output : own;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
-    Text computed = {0}, notes = {0};
+    LOCAL_TEXT computed = {0}, notes = {0};
     o.notes = &notes;
     bool ok = store && stored_run(store, runs->count ? runs->items[0] : a->run, &which, e) &&
               (runs->count < 2 || stored_run(store, runs->items[1], &against, e)) &&
@@ -83,9 +83,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     Output out = {.force = a->force};
     output_reads(&out, a->db);
     ok = ok && report_write(store, which, &o, path, &out, e) && output_finish(&out, e);
-    text_release(&computed);
     if (ok) fputs(text_get(&notes), stderr);
-    text_release(&notes);
     if (ok && records_asked(&a->records))
         ok = records_print(json_pack("{s:o, s:I, s:s, s:o}", "output", json_from_text(path), "run",
                                      (json_int_t)which, "format", page_format_names[o.format], "files",

@@ -73,20 +73,18 @@ static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *co
                          .machine = &p->machine,
                          .argc = argc,
                          .argv = argv};
-    Text warnings = {0};
+    LOCAL_TEXT warnings = {0};
     if (!o->json) machine_warnings(&p->machine, &warnings);
     for (const char *at = text_get(&warnings); *at; at += strcspn(at, "\n") + 1)
         fprintf(stderr, "warning: %.*s\n", (int)strcspn(at, "\n"), at);
-    text_release(&warnings);
     plan_warn(p);
     // Before anything is made or measured: users may want to fix these first.
-    Text refused = {0};
+    LOCAL_TEXT refused = {0};
     int count = inputs_refused(&p->inputs);
     plan_refusals(p, &refused);
     if (count)
         fprintf(stderr, "%d of %d points cannot be run, and are left out:\n%s", count, p->sweep.count,
                 text_get(&refused));
-    text_release(&refused);
     Line line;
     line_begin(&line, !o->json);
     bool ok = inputs_make(&p->inputs, line_progress(&line), e);

@@ -14,13 +14,12 @@ static void document(const Command *c, Text *out) {
 
 static bool run(void *options, CommandLine *line, Error *e) {
     (void)options;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     if (line->words.count && strcmp(line->words.items[0], "records") != 0)
         return command_misused(line->command, e);
     for (size_t i = 0; line->words.count && commands[i]; i++) document(commands[i], &text);
     if (!line->words.count) json_append(config_schema(), JSON_INDENT(1) | JSON_REAL_PRECISION(10), &text);
     puts(text_get(&text));
-    text_release(&text);
     return true;
 }
 

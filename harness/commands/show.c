@@ -67,21 +67,19 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
 
 // Why imported points lack a speedup.
 static bool print_alone(Store *store, int64_t run, Error *e) {
-    Text line = {0};
+    LOCAL_TEXT line = {0};
     int64_t alone;
     if (!rows_named_int(store, show_sql, "alone", run, &alone, e)) return false;
     stored_alone(alone, &line);
     if (alone) terminal_printf("\n%s", text_get(&line));
-    text_release(&line);
     return true;
 }
 
 // alpha and f, where 'outpace fit' was run.
 static bool print_fits(Store *store, int64_t run, Error *e) {
-    Text lines = {0};
+    LOCAL_TEXT lines = {0};
     bool ok = stored_fits_text(store, run, &lines, e);
     if (ok && lines.length) terminal_printf("\n%s", text_get(&lines));
-    text_release(&lines);
     return ok;
 }
 
@@ -111,14 +109,12 @@ static bool print_priced_table(Rows *r, Error *e) {
 }
 
 static bool print_priced(Store *store, int64_t run, const PredictionArguments *of, Error *e) {
-    Text computed = {0};
+    LOCAL_TEXT computed = {0};
     bool ok = computed_json(store, run, &(ComputedWanted){.prediction = of}, &computed, e) &&
               query_sentences(rows_named(store, report_sql, "doubt", run, e), e) &&
               print_priced_table(ask_priced(store, "priced", run, &computed, e), e);
     if (ok) puts("");
-    ok = ok && query_sentences(ask_priced(store, "summary", run, &computed, e), e);
-    text_release(&computed);
-    return ok;
+    return ok && query_sentences(ask_priced(store, "summary", run, &computed, e), e);
 }
 
 // --- the list of runs

@@ -51,21 +51,18 @@ static int cut(const char *cell, Text *out) {
 }
 
 static int width(const char *cell) {
-    Text ignored = {0};
-    int n = cut(cell, &ignored);
-    text_release(&ignored);
-    return n;
+    LOCAL_TEXT ignored = {0};
+    return cut(cell, &ignored);
 }
 
 static void put_line(const Rows *r, int columns, const int *widths, bool names) {
     for (int i = 0; i < columns; i++) {
         ValueType type = names ? VALUE_TEXT : rows_type(r, i);
         printf("%s", i ? "  " : "");
-        Text cell = {0};
+        LOCAL_TEXT cell = {0};
         bool right = type == VALUE_INT || type == VALUE_REAL;
         int blanks = widths[i] - cut(names ? rows_name(r, i) : rows_text(r, i), &cell);
         printf("%*s%s%*s", right ? blanks : 0, "", text_get(&cell), right ? 0 : blanks, "");
-        text_release(&cell);
     }
     putchar('\n');
 }

@@ -48,7 +48,7 @@ static bool find_format(const char *name, TableFormat *out, Error *e) {
 
 // A run's disturbances, then its categories.
 static bool print_page(Store *store, int64_t run, PageFormat format, Error *e) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     Page page = {.format = format, .out = &text};
     bool first = true;
     Rows *r = rows_named(store, report_sql, "doubt", run, e);
@@ -61,7 +61,6 @@ static bool print_page(Store *store, int64_t run, PageFormat format, Error *e) {
     }
     if (!first) page_end_table(&page);
     fputs(text_get(&text), stdout);
-    text_release(&text);
     return rows_end(r, true, e);
 }
 
@@ -116,12 +115,11 @@ static bool print_items(const Catalogue *c, Store *store, const Records *as, Err
     for (int i = 0; ok && i < c->item_count; i++) {
         const CatalogueItem *item = &c->items[i];
         char here[HERE_SIZE];
-        Text about = {0};
+        LOCAL_TEXT about = {0};
         ok = find_here(store, item->experiment, here, e);
         text_printf(&about, "%s; %s; %s", item->title, item->takes, item->needs);
         TABLE_ROW(&t, CELL(item->name), CELL(item->experiment), CELL(here), CELL(text_get(&about)),
                   CELL(item->title), CELL(item->takes), CELL(item->needs));
-        text_release(&about);
     }
     ok = table_end(&t, ok, e);
     if (ok && !records_asked(as))
@@ -241,7 +239,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (access(a->db, F_OK) != 0 && !a->run) return catalogue_none(item->name, a->db, e);
     Published p;
     Table t = {0};
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     published_open(&p, item);
     Store *store = store_open(a->db, STORE_READ, NULL, e);
     bool ok = store && (a->run ? stored_run(store, a->run, &which, e)
@@ -254,7 +252,6 @@ static bool run(void *options, CommandLine *line, Error *e) {
         if (ok) fputs(text_get(&text), stdout);
         table_release(&t);
     }
-    text_release(&text);
     published_release(&p);
     store_close(store);
     return ok;

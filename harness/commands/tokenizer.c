@@ -65,7 +65,7 @@ static void print_lines(const IdList *ids, json_t *result) {
 
 static bool show(const char *model, const EncodeOptions *o, Error *e) {
     IdList ids = {0};
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     json_t *result = NULL;
     Tokenizer *t = tokenizer_open(model, e);
     bool ok = t && prompt_read(&o->from, t, &ids, e);
@@ -80,7 +80,6 @@ static bool show(const char *model, const EncodeOptions *o, Error *e) {
         puts("");
     } else if (ok) print_lines(&ids, result);
     json_decref(result);
-    text_release(&text);
     ids_release(&ids);
     tokenizer_close(t);
     return ok;

@@ -175,12 +175,11 @@ static bool write_model(ModelRun *m, const char *dir, Error *e) {
 // Where a text has more domains than one. A teacher's distributions are not the text.
 static bool show_domains(TrainRun *r, Error *e) {
     DomainLosses losses;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     if (!r->trainer.held_out.count || r->file.config.teacher) return true;
     if (!domains_look(r, &losses, e)) return false;
     domains_text(&losses, &text);
     if (losses.count > 2) fputs(text_get(&text), r->tell);
-    text_release(&text);
     return true;
 }
 

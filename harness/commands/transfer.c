@@ -255,10 +255,9 @@ static bool import(void *options, CommandLine *line, Error *e) {
     if (ok && done.promised > done.samples)
         printf("the run had %lld samples when it was exported: the others are not in the file\n",
                (long long)done.promised);
-    Text alone = {0};
+    LOCAL_TEXT alone = {0};
     if (ok) stored_alone(done.alone, &alone);
     fputs(text_get(&alone), stdout);
-    text_release(&alone);
     return ok;
 }
 

@@ -271,11 +271,10 @@ static void put_schedule(const Tuned *tuned, int each, int count, Text *out) {
 static bool finish_schedule(const TuneArguments *a, const Tuned *tuned, int count, Output *out, Error *e) {
     bool records = records_asked(&a->records);
     RecordTable t = {.form = &FORM, .as = &a->records};
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     put_schedule(tuned, 1 + a->race.context_count, count, &text);
     bool ok =
         output_add(out, a->schedule, &SCHEDULE, text_get(&text), text.length, e) && output_finish(out, e);
-    text_release(&text);
     for (int i = 0; i < count; i++)
         TABLE_ROW(&t, CELL(tuned[i].batch), CELL(tuned[i].context), CELL(tuned[i].drafted),
                   cell_measured(tuned[i].speedup, tuned[i].interval.low, tuned[i].interval.high),

@@ -369,17 +369,14 @@ static bool apply_set(YamlTree *t, const char *set, Error *e) {
 // One "key=DIR" of n bytes; quoted, so that a directory may have any name.
 static bool set_directory(YamlTree *t, const char *pair, size_t n, Error *e) {
     size_t key = strcspn(pair, "=");
-    Text path = {0}, value = {0};
+    LOCAL_TEXT path = {0}, value = {0};
     if (key >= n) return error_input(e, "--model has '%s', must be target=DIR[,draft=DIR,...]", pair);
     text_printf(&path, "models.%.*s", (int)key, pair);
     text_puts(&value, "'");
     for (const char *p = pair + key + 1; p < pair + n; p++)
         text_add(&value, *p == '\'' ? "''" : p, *p == '\'' ? 2 : 1);
     text_puts(&value, "'");
-    bool ok = yaml_set(t, "--model: ", text_get(&path), text_get(&value), e);
-    text_release(&path);
-    text_release(&value);
-    return ok;
+    return yaml_set(t, "--model: ", text_get(&path), text_get(&value), e);
 }
 
 static bool apply_model(YamlTree *t, const char *model, Error *e) {

@@ -70,13 +70,11 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     *number = s->point_count++;
     // A warm group's baseline has a hash of its own: it differs from the baseline of other groups. So has
     // that of a part of the sweep: in a merged store, methods are compared with their own part's baseline.
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     if (g->warm) text_puts(&text, "beside warm methods\n");
     if (s->sweep->shards > 1) text_printf(&text, "part %d of %d\n", s->sweep->shard, s->sweep->shards);
     sweep_describe(m->experiment, p, &text);
-    bool ok = sha256_bytes(text.data, text.length, p->hash, e);
-    text_release(&text);
-    return ok;
+    return sha256_bytes(text.data, text.length, p->hash, e);
 }
 
 // An added baseline goes last.

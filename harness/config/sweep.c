@@ -212,7 +212,7 @@ static void add_point(Expansion *run, const Point *p) {
 
 static bool take_position(Expansion *run, Grid *g) {
     bool excluded;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     set_position(g);
     if (!is_excluded(g, &excluded, run->e)) return false;
     if (excluded) {
@@ -235,7 +235,6 @@ static bool take_position(Expansion *run, Grid *g) {
     text_clear(&text);
     sweep_describe(run->experiment, &p, &text);
     bool ok = sha256_bytes(text.data, text.length, p.hash, run->e);
-    text_release(&text);
     if (ok) add_point(run, &p);
     else mem_free(p.decoder);
     return ok;
@@ -319,13 +318,12 @@ bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
                         "'verification: block' changes no point: it needs a temperature above 0 and a method "
                         "that drafts a chain, such as speculative or kangaroo");
     const Measurement *m = &x->measurement;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     text_printf(&text,
                 "warmup=%d,passes=%d,most_passes=%d,reruns=%d,stop=%d,timing_error=%.17g,time_limit=%.17g\n",
                 m->warmup, m->passes, m->most_passes, m->reruns, m->stop, m->timing_error, m->time_limit);
     for (int i = 0; i < out->count; i++) text_printf(&text, "%s\n", out->points[i].hash);
     ok = ok && sha256_bytes(text.data, text.length, out->hash, e);
-    text_release(&text);
     out->total = out->count;
     out->shards = 1;
     sweep_check(x, out, &run.seen);
@@ -374,14 +372,13 @@ static void add_params(PointName *n, const char *section, const Arg *params, siz
 }
 
 static void list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values) {
-    Text texts = {0};
+    LOCAL_TEXT texts = {0};
     n->params = mem_new(MOST_PARAMS + 1, sizeof *n->params);
     add_params(n, "method", info->params, info->param_count, values, &texts);
     for (int i = 0; i < SETTINGS_SECTIONS; i++)
         add_params(n, settings_sections[i].name, settings_sections[i].params, settings_sections[i].count,
                    &p->settings, &texts);
     n->texts = mem_text(texts.data, texts.length);
-    text_release(&texts);
     const char *at = n->texts;
     for (int i = 0; i < n->param_count; i++, at += strlen(at) + 1) n->params[i].value = at;
 }

@@ -20,7 +20,7 @@ static void conversation_check(const Conversation *c) {
 
 bool conversation_ask(Conversation *c, const char *user, IdList *out, Error *e) {
     const Template *t = c->template;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     assert(c->count < CONVERSATION_TURNS);
     c->turns[c->count++] = (Turn){.user = user};
     conversation_check(c);
@@ -30,18 +30,15 @@ bool conversation_ask(Conversation *c, const char *user, IdList *out, Error *e) 
         text_puts(&text, c->turns[i].user);
         if (c->turns[i].reply) text_puts(&text, c->turns[i].reply);
     }
-    ok = ok && prompt_encode(c->tokenizer, text_get(&text), text.length, !(t && t->begin), out, e);
-    text_release(&text);
-    return ok;
+    return ok && prompt_encode(c->tokenizer, text_get(&text), text.length, !(t && t->begin), out, e);
 }
 
 // A reply ends at its first NUL: templates read C strings.
 bool conversation_reply(Conversation *c, const int *ids, int count, Error *e) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     assert(c->count > 0 && !c->replies[c->count - 1]);
     bool ok = tokenizer_decode(c->tokenizer, ids, (size_t)count, true, &text, e);
     if (ok) c->turns[c->count - 1].reply = c->replies[c->count - 1] = mem_text(text_get(&text), text.length);
-    text_release(&text);
     conversation_check(c);
     return ok;
 }

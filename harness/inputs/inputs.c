@@ -74,14 +74,12 @@ static bool open_model(InputModel *m, bool weights, Error *e) {
 
 static bool hash_model(Inputs *in, int i, Error *e) {
     InputModel *m = &in->models[i];
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     int from = in->content_count;
     if (!hash_parts(in, i, in->sweep->computes[i], e)) return yaml_within(in->experiment->models[i].at, e);
     for (int k = from; k < in->content_count; k++)
         text_printf(&all, "%s %s\n", in->contents[k].kind, in->contents[k].hash);
-    bool ok = sha256_bytes(all.data, all.length, m->hash, e);
-    text_release(&all);
-    return ok;
+    return sha256_bytes(all.data, all.length, m->hash, e);
 }
 
 static void close_model(InputModel *m) {
@@ -258,7 +256,7 @@ MethodEnv inputs_env(const Inputs *in, int point, Models *m, int sequence, const
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool hash_run(Inputs *in, const char *machine, Error *e) {
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     Gauge gpu;
     if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e)) return false;
     // The models of the GPUs that points run on are part of the machine; their serial numbers are only in the
@@ -284,9 +282,7 @@ static bool hash_run(Inputs *in, const char *machine, Error *e) {
         if (in->sweep->shards == 1 || !(is_machine || is_build))
             text_printf(&all, "%s %s\n", c->kind, c->hash);
     }
-    ok = ok && sha256_bytes(all.data, all.length, in->hash, e);
-    text_release(&all);
-    return ok;
+    return ok && sha256_bytes(all.data, all.length, in->hash, e);
 }
 
 // The CPU and the null backend only have exact sums; only the CPU can hold weights in memory.

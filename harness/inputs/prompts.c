@@ -101,12 +101,10 @@ bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList 
     if (!tokenizer)
         return error_input(e, "the model has neither tokenizer.json nor tokenizer.model: "
                               "give the prompt as --ids 1,2,3");
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     bool special = !source->no_special && !(t && t->begin);
-    bool ok = read_text(source, &text, e) && (!t || apply_template(source, t, &text, e)) &&
-              prompt_encode(tokenizer, text_get(&text), text.length, special, out, e);
-    text_release(&text);
-    return ok;
+    return read_text(source, &text, e) && (!t || apply_template(source, t, &text, e)) &&
+           prompt_encode(tokenizer, text_get(&text), text.length, special, out, e);
 }
 
 // Of a text, n bytes, in a template or, if it's NULL, as it is.

@@ -243,12 +243,11 @@ static void judge(Comparisons *all, Form form, ClaimJudgement *out) {
 
 // The query of all passes, or of ?1 alone.
 static Rows *ask(Store *store, const char *query, bool timed, Error *e) {
-    Text sql = {0};
+    LOCAL_TEXT sql = {0};
     if (!timed) return rows_open(store, query, e);
     bool tables = strncmp(query, "WITH", 4) == 0; // of its own
     text_printf(&sql, "%s%s%s", one_pass_sql, tables ? "," : "", query + (tables ? 4 : 0));
     Rows *r = rows_open(store, text_get(&sql), e);
-    text_release(&sql);
     return r;
 }
 

@@ -13,7 +13,7 @@
 
 // The paper's law where a point has W = G; where none has, each step's own candidates, which take longer.
 static bool put_set(Store *store, const StoredSet *set, bool alone, Text *out, Error *e) {
-    Text tsv = {0};
+    LOCAL_TEXT tsv = {0};
     Points points = {0};
     Fit fit = {0};
     Error why = {0};
@@ -33,7 +33,6 @@ static bool put_set(Store *store, const StoredSet *set, bool alone, Text *out, E
     text_puts(out, "}");
     fit_release(&fit);
     points_release(&points);
-    text_release(&tsv);
     return ok;
 }
 

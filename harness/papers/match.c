@@ -267,7 +267,7 @@ bool method_text_expand(const char *text, const char *ran, Text *out, Error *e) 
     const MethodInfo *m = method_find(name, e);
     if (!m) return false;
     void *values = mem_new(1, m->param_size ? m->param_size : 1);
-    Text given = {0};
+    LOCAL_TEXT given = {0};
     for (const char *at = params; *at; at += n + (at[n] != 0)) {
         size_t key = strcspn(at, "=");
         n = args_span(at, ',');
@@ -286,7 +286,6 @@ bool method_text_expand(const char *text, const char *ran, Text *out, Error *e) 
         text_printf(out, "%s%s=", out->length ? "," : "", p->name);
         arg_write(p, values, out);
     }
-    text_release(&given);
     mem_free(values);
     return ok;
 }
@@ -299,13 +298,11 @@ bool method_text_same_method(const char *text, const char *ran) {
 }
 
 int method_text_differences(const char *text, const char *ran, Text *out) {
-    Text want = {0}, got = {0};
+    LOCAL_TEXT want = {0}, got = {0};
     int count = 0;
     if (method_text_same_method(text, ran) && method_text_expand(ran, "", &got, NULL) &&
         method_text_expand(text, text_get(&got), &want, NULL))
         count = differences(text_get(&want), text_get(&got), out);
-    text_release(&want);
-    text_release(&got);
     return count;
 }
 

@@ -115,10 +115,9 @@ static void put_head(const Table *t, PutLine put, const Page *p) {
 
 static void put_notes(const Table *t, PutLine put, const Page *p) {
     for (int i = 0; i < t->item.metric_count; i++) {
-        Text line = {0};
+        LOCAL_TEXT line = {0};
         text_printf(&line, "%s: computed as our %s", t->item.metrics[i].name, t->item.metrics[i].measure);
         put(p, "", text_get(&line));
-        text_release(&line);
     }
     for (int i = 0; i < t->item.chosen_count; i++) put(p, "the paper leaves open: ", t->item.chosen[i]);
     for (size_t i = 0; i < t->chosen_count; i++) put(p, "chosen: ", t->chosen[i]);
@@ -138,7 +137,7 @@ static void put_text_line(const Page *p, const char *before, const char *text) {
 }
 
 static void print_text(const Table *t, int width, Text *out) {
-    Text head = {0}, notes = {0};
+    LOCAL_TEXT head = {0}, notes = {0};
     const Page before = {.out = &head}, after = {.out = &notes};
     RecordTable rows;
     put_rows(t, NULL, &rows);
@@ -152,8 +151,6 @@ static void print_text(const Table *t, int width, Text *out) {
     grid_print(&rows.grid, width, out);
     terminal_fold(text_get(&notes), width, out);
     grid_release(&rows.grid);
-    text_release(&head);
-    text_release(&notes);
 }
 
 // --- Markdown and LaTeX ----------------------------------------------------------------------------------

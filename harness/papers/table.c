@@ -281,10 +281,9 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
     bool ok = true;
     if (match.count) {
         TableRow *row = add_named(m->t, p);
-        Text name = {0};
+        LOCAL_TEXT name = {0};
         text_printf(&name, "%s, even to odd", p->row);
         row->row = table_keep(&m->t->texts, text_get(&name));
-        text_release(&name);
         row->note = "chosen on even prompts, scored on odd ones";
         ok = fill_quantities(m, &match, 1, row, e);
     }

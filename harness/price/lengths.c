@@ -117,13 +117,12 @@ static void put_cell(const PublishedLengths *l, const LengthPrice *prices, int b
         for (int k = 0; k < l->count; k++) // of the same model and mode
             if (l->items[k].model == x->model && l->items[k].mode == x->mode)
                 best = best && prices[k].speedup <= price->speedup;
-        Text of = {0};
+        LOCAL_TEXT of = {0};
         text_printf(&of, "%s, %s", x->model, x->mode);
         TABLE_ROW(t, CELL(x->model), CELL(x->mode), CELL(text_get(&of)), CELL(batch), CELL(bits),
                   CELL(x->drafted), CELL(x->length), CELL(price->step_s * batch),
                   CELL(x->length / price->step_s), CELL(price->speedup), CELL(best),
                   CELL(best ? "best" : ""));
-        text_release(&of);
     }
 }
 

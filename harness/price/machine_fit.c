@@ -98,7 +98,7 @@ static const OutputKind MACHINE = {.start = "{\n  \"name\": ", .holds = ", which
 
 static bool save(const SurfaceArguments *a, const Tested *t, Output *out, Error *e) {
     const SurfaceFit *f = t->fit;
-    Text sheet = {0}, reached = {0};
+    LOCAL_TEXT sheet = {0}, reached = {0};
     text_printf(&sheet, "as in '%s', which names its source", a->machine);
     text_printf(&reached, "fitted to '%s', steps of up to %d rows; median error of %d points held out %.1f%%",
                 a->surface, t->most, f->held_out.points, 100 * f->held_out.median);
@@ -106,8 +106,6 @@ static bool save(const SurfaceArguments *a, const Tested *t, Output *out, Error 
     bool ok = text ? output_add(out, a->save, &MACHINE, text, strlen(text), e) && output_finish(out, e)
                    : error_system(e, "fit: cannot make '%s': a path is not UTF-8", a->save);
     mem_free(text);
-    text_release(&sheet);
-    text_release(&reached);
     return ok;
 }
 

@@ -175,12 +175,11 @@ static void put_cell(const PredictionCell *cell, bool against, int fitted, Recor
     const SimulatedPoint *points = cell->points.points;
     for (size_t i = 0; i < cell->points.count; i++) {
         if (i == 0 || strcmp(points[i].group, points[i - 1].group) != 0) {
-            Text title = {0};
+            LOCAL_TEXT title = {0};
             text_puts(&title, points[i].group);
             if (cell->batch) text_printf(&title, "; priced in batches of %d", cell->batch);
             if (cell->bits < 16) text_printf(&title, "; weights of %d bits", cell->bits);
             table_group(t, text_get(&title));
-            text_release(&title);
         }
         put_point(&points[i], cell->bits, against, fitted, t);
     }

@@ -138,7 +138,7 @@ static bool serve(Follower *f, const Text *message, bool *quit, Error *e) {
 // Rank 0 decides when all end; if it dies, the launcher kills the others.
 bool processes_follow(Processes *p, Error *e) {
     Follower f = {.team = &p->team};
-    Text message = {0};
+    LOCAL_TEXT message = {0};
     bool quit = false, ok = true;
     Error why = {0};
     signal(SIGINT, SIG_IGN);
@@ -149,7 +149,6 @@ bool processes_follow(Processes *p, Error *e) {
     if (!ok && why.kind != ERROR_NONE) *e = why;
     close_model(&f);
     text_release(&f.opening);
-    text_release(&message);
     mem_free(f.known);
     processes_leave(p);
     return ok;

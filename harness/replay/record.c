@@ -24,13 +24,11 @@ static int point_of(const Recording *g, int method) { return g->set * g->r->meth
 // --- the run ---------------------------------------------------------------------------------------------
 
 static bool hash_run(const ReplayRecord *r, char out[SHA256_TEXT], Error *e) {
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     text_printf(&all, "replay %s", r->model ? r->model : "");
     for (int i = 0; i < r->set_count; i++) text_printf(&all, "\n%s %zu", r->sets[i].sha256, r->sets[i].count);
     for (int i = 0; i < r->method_count; i++) text_printf(&all, "\n%s", r->methods[i]);
-    bool ok = sha256_bytes(text_get(&all), all.length, out, e);
-    text_release(&all);
-    return ok;
+    return sha256_bytes(text_get(&all), all.length, out, e);
 }
 
 static bool add_run(Recording *g, Error *e) {
@@ -87,7 +85,7 @@ static StoreParam *params_of(const Method *m, Text *texts) {
 
 static bool add_point(void *state, const Method *m, Error *e) {
     Recording *g = state;
-    Text decoder = {0}, texts = {0};
+    LOCAL_TEXT decoder = {0}, texts = {0};
     StoreParam *params = params_of(m, &texts);
     text_printf(&decoder, "%s%s", m->info->name, m->info->param_count ? ":" : "");
     args_write(m->info->params, m->info->param_count, m->values, &decoder);
@@ -103,16 +101,13 @@ static bool add_point(void *state, const Method *m, Error *e) {
                     .param_count = (int)m->info->param_count};
     Ledger *l = &g->ledger;
     char hash[SHA256_TEXT];
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     text_printf(&all, "%s\n%s\n%lld", set_of(g)->sha256, text_get(&decoder), (long long)l->models[0]);
     bool ok = sha256_bytes(text_get(&all), all.length, hash, e);
     p.hash = hash;
     p.decoder = text_get(&decoder);
     ok = ok && store_point(l->store, l->run, &p, &l->points[point_of(g, g->method)], e);
-    text_release(&all);
     mem_free(params);
-    text_release(&texts);
-    text_release(&decoder);
     return ok;
 }
 

@@ -194,7 +194,7 @@ static bool add_step(AnswerRows *b, const StepReport *r, const Pass *passes, con
 // The part of each token in the text, as a JSON array.
 static bool put_pieces(const Tokenizer *tokenizer, const DecodeResult *r, Text *out, Error *e) {
     TextStream stream;
-    Text piece = {0};
+    LOCAL_TEXT piece = {0};
     json_t *list = json_array();
     bool ok = true;
     stream_begin(&stream, tokenizer, true);
@@ -206,7 +206,6 @@ static bool put_pieces(const Tokenizer *tokenizer, const DecodeResult *r, Text *
     }
     json_append(list, JSON_COMPACT, out);
     stream_release(&stream);
-    text_release(&piece);
     return ok;
 }
 

@@ -88,12 +88,11 @@ static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Er
 
 // Published weights and data take long to get: an error about them also names the scale that needs none.
 static bool open_inputs(Plan *p, Error *e) {
-    Text name = {0};
+    LOCAL_TEXT name = {0};
     Error own = {0};
     if (!e) e = &own;
     machine_name(&p->machine, &name);
     bool ok = inputs_open(&p->inputs, &p->experiment, &p->schedule, text_get(&name), p->cache, e);
-    text_release(&name);
     const Error why = ok ? own : *e;
     if (why.kind == ERROR_INPUT && yaml_find(p->experiment.tree.root, SCALE_SMOKE) && !p->changes.scale &&
         !p->changes.model)

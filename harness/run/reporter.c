@@ -53,7 +53,7 @@ static void write_place(const Reporter *r, double share, Text *out) {
 
 // The most important parts come first: a narrow terminal cuts the end.
 static void write_line(Reporter *r, const char *what, double share) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     bool decoding = !what || strcmp(what, DECODING) == 0;
     double decoded = decoding ? share : 0;
     if (r->place.phase) text_puts(&text, r->place.phase);
@@ -64,7 +64,6 @@ static void write_line(Reporter *r, const char *what, double share) {
     }
     write_place(r, decoded, &text);
     line_show(&r->line, text_get(&text));
-    text_release(&text);
 }
 
 void reporter_place(Reporter *r, const ReporterPlace *place) {

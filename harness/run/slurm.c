@@ -69,10 +69,9 @@ static void put_header(const SlurmJob *j, Text *out) {
                 "Submit it with sbatch;\n",
                 j->tasks, j->name, j->concurrent);
     text_puts(out, "#     outpace status --stores ");
-    Text pattern = {0};
+    LOCAL_TEXT pattern = {0};
     text_printf(&pattern, "%s/*.db", j->stores);
     shell_word(text_get(&pattern), out);
-    text_release(&pattern);
     text_puts(out, "\n# prints how far it is. Lines that start with #SBATCH are sbatch's options: change "
                    "them as you like.\n");
     if (j->about) text_printf(out, "# %s\n", j->about);
@@ -87,10 +86,9 @@ static void put_header(const SlurmJob *j, Text *out) {
     text_printf(out, "#SBATCH --requeue\n#SBATCH --signal=B:USR1@%d\n#SBATCH --open-mode=append\n",
                 SLURM_NOTICE_S);
     put_option(out, "chdir", j->folder);
-    Text log = {0};
+    LOCAL_TEXT log = {0};
     text_printf(&log, "%s/%%a.log", j->stores);
     put_option(out, "output", text_get(&log));
-    text_release(&log);
     for (int i = 0; i < j->options->count; i++) text_printf(out, "#SBATCH --%s\n", j->options->items[i]);
 }
 

@@ -129,7 +129,7 @@ static bool read_answers(Answers *a, Error *e) {
 }
 
 static bool write_answers(Answers *a, Error *e) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     Output out = output_more(&a->run->out);
     text_add(&text, text_get(&a->head), a->head.length);
     for (size_t i = 0; i < a->count; i++) {
@@ -141,7 +141,6 @@ static bool write_answers(Answers *a, Error *e) {
     }
     bool ok = output_add(&out, a->file, &KIND, text_get(&text), text.length, e) && output_finish(&out, e);
     output_release(&out);
-    text_release(&text);
     a->saved = clock_now(clock_monotonic());
     return ok;
 }

@@ -89,11 +89,10 @@ static bool write_curve(TrainRun *r, Error *e) {
     const OutputKind kind = {.start = curve_heads};
     Output out = output_more(&r->out);
     char *path = losses_path(r);
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     curve_write(&r->curve, &text);
     bool ok = output_add(&out, path, &kind, text_get(&text), text.length, e) && output_finish(&out, e);
     output_release(&out);
-    text_release(&text);
     mem_free(path);
     return ok;
 }
@@ -183,11 +182,10 @@ static void show_progress(TrainRun *r, const TrainedStep *s) {
     if (at - r->shown < wait && t->step < steps) return;
     double speed = (double)(t->step - r->shown_step) * t->config.batch / (at - r->shown);
     int left = (int)((at - r->start) / (t->step - r->first_step) * (steps - t->step));
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     text_printf(&text, "step %d of %d  loss %.4f  %d:%02d:%02d left  gradient %.3f  rate %.2e  %.0f tokens/s",
                 t->step, steps, s->loss, left / 3600, left / 60 % 60, left % 60, s->length, s->rate, speed);
     line_show(&r->line, text_get(&text));
-    text_release(&text);
     r->shown = at;
     r->shown_step = t->step;
 }
@@ -298,11 +296,10 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
     train_run_check(r);
     *done = r->trainer.step == r->trainer.config.optimizer.steps;
     if (*done) {
-        Text text = {0};
+        LOCAL_TEXT text = {0};
         if (!train_run_held_out(r, e) || !write_curve(r, e)) return false;
         curve_draw(&r->curve, &text);
         fputs(text_get(&text), r->tell);
-        text_release(&text);
         return true;
     }
     fprintf(stderr, "stopped   after step %d; the same command resumes from %s\n", r->trainer.step,
@@ -409,12 +406,11 @@ static bool check_keys(OnTop what, const TrainFile *f, Error *e) {
                 {"markov_rank", f->markov_rank, SPARK}};
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         if (!ROWS[i].given || ROWS[i].kinds & 1 << what) continue;
-        Text whose = {0};
+        LOCAL_TEXT whose = {0};
         for (int k = 0; k < TOP_KINDS; k++)
             if (ROWS[i].kinds & 1 << k) text_printf(&whose, " %s", TOP_NAMES[k]);
         error_input(e, "train: '%s' is not for %s, only for:%s", ROWS[i].key, TOP_NAMES[what],
                     text_get(&whose));
-        text_release(&whose);
         return false;
     }
     if (third && parallel && f->forwards)

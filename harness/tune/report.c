@@ -98,10 +98,9 @@ static void print_times(const TuneSurface *s) {
 // A point over the rounds from `from` up to `to`; false: it answered none of them.
 static bool print_point(const TuneReport *p, int point, int from, int to) {
     TuneAnswer sum;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     name(p, point, &text);
     printf("           %-36s", SHOWN(text_get(&text)));
-    text_release(&text);
     if (!tune_sum(&p->result->seats[point], from, to, &sum)) return false;
     printf(" %7.3f %9.3f %9.3f", sum.tokens / sum.steps, 1e3 * sum.seconds / sum.steps,
            tune_speedup(p->result, point, from));
@@ -168,7 +167,7 @@ static void print_doubts(const TuneReport *p) {
 void tune_print_use(const Plan *p, const char *method) {
     const ModelSpec *model = &p->experiment.models[0];
     const ModelFiles *files = &p->inputs.models[0].files;
-    Text options = {0};
+    LOCAL_TEXT options = {0};
     EngineOptions engine = p->sweep.points[0].settings.engine;
     engine.batch = 0; // generate writes one text
     args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &engine, &options);
@@ -177,12 +176,11 @@ void tune_print_use(const Plan *p, const char *method) {
     for (int i = 0; i < ADAPTER_ROLES; i++)
         if (model->adapters[i]) printf(" --%s %s", adapter_role_name(i), SHOWN(files->adapters[i]));
     puts(text_get(&options));
-    text_release(&options);
 }
 
 static void print_choice(const TuneReport *p) {
     const TuneResult *r = p->result;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     name(p, r->choice, &text);
     printf("choice     %s: ", SHOWN(text_get(&text)));
     if (r->speedup.high > 0)
@@ -195,7 +193,6 @@ static void print_choice(const TuneReport *p) {
            took(r), r->sweep_s);
     printf("stored     run %lld in %s\n", (long long)p->run, SHOWN(p->store));
     tune_print_use(p->prepared, text_get(&text));
-    text_release(&text);
 }
 
 void tune_report(const TuneReport *p) {
@@ -213,11 +210,10 @@ static json_t *point_json(const TuneReport *p, int i) {
     const TuneResult *r = p->result;
     const TuneSeat *s = &r->seats[i];
     TuneAnswer sum;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     name(p, i, &text);
     json_t *o =
         json_pack("{s:s, s:b, s:b}", "method", text_get(&text), "sampled", s->sampled, "raced", s->raced);
-    text_release(&text);
     if (o && tune_sum(s, 0, r->sample_rounds + r->race_rounds, &sum)) {
         json_object_set_new(o, "S", json_number(sum.tokens / sum.steps));
         json_object_set_new(o, "step_s", json_number(sum.seconds / sum.steps));
@@ -231,7 +227,7 @@ static json_t *point_json(const TuneReport *p, int i) {
 json_t *tune_report_json(const TuneReport *p) {
     const TuneResult *r = p->result;
     json_t *points = json_array(), *surface = json_array();
-    Text choice = {0};
+    LOCAL_TEXT choice = {0};
     bool ok = true;
     if (r->choice >= 0) name(p, r->choice, &choice);
     for (int i = 0; i < r->surface.count; i++)
@@ -249,7 +245,6 @@ json_t *tune_report_json(const TuneReport *p) {
         r->race_rounds, "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s), "run",
         (json_int_t)p->run, "surface", surface, "surface_disturbed", r->surface.disturbed, "points", points);
     json_decref(points);
-    text_release(&choice);
     if (ok) return root;
     json_decref(root);
     return NULL;

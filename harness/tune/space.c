@@ -187,14 +187,13 @@ static bool add_sets(const TuneAsk *ask, const TuneMethod *method, const char *f
 // NULL where a value is not UTF-8.
 static json_t *hardware_json(const EngineOptions *o) {
     json_t *map = json_object();
-    Text value = {0};
+    LOCAL_TEXT value = {0};
     bool ok = true;
     for (int i = 0; i < MODEL_SETTINGS; i++) {
         text_clear(&value);
         arg_write(&MODEL_OPTIONS[i], o, &value);
         ok = ok && json_object_set_new(map, MODEL_OPTIONS[i].name, json_string(text_get(&value))) == 0;
     }
-    text_release(&value);
     if (ok) return map;
     json_decref(map);
     return NULL;
@@ -275,10 +274,9 @@ bool tune_prepare(const TuneAsk *ask, Plan *out, Error *e) {
     bool ok =
         (ask->tree ? check_tree(out, e) : check_race(out, e)) && inputs_make(&out->inputs, (Progress){0}, e);
     if (ok) { // a run of the same space must not find what tune left out, and resume it
-        Text own = {0};
+        LOCAL_TEXT own = {0};
         text_printf(&own, "tune\n%s", out->inputs.hash);
         ok = sha256_bytes(own.data, own.length, out->inputs.hash, e);
-        text_release(&own);
     }
     if (!ok) plan_release(out);
     return ok;

@@ -283,7 +283,7 @@ bool tree_tune(const TreeAsk *ask, Output *files, TreeResult *out, Error *e) {
     name_method(ask, &out->method);
     bool ok = open_tuner(&t, e) && calibrate(&t, &shape, e) && measure_cost(&t, &shape, e);
     if (ok) {
-        Text text = {0};
+        LOCAL_TEXT text = {0};
         int levels = RANK_TREE_DEPTH;
         if (ask->plan->experiment.methods[0].info->needs & NEEDS_HEADS) levels = out->levels; // a head each
         for (int rank = 0; rank < RANK_TREE_RANKS; rank++)
@@ -292,7 +292,6 @@ bool tree_tune(const TreeAsk *ask, Output *files, TreeResult *out, Error *e) {
         write_tree(&out->choice.tree, &text);
         ok = output_add(files, ask->path, &TREE_FILE, text_get(&text), text.length, e) &&
              output_finish(files, e) && check_choice(&t, e);
-        text_release(&text);
     }
     reporter_clear(&t.reporter);
     models_close(&t.models);

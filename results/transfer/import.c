@@ -11,13 +11,11 @@
 enum { PLACE = 512 };
 
 static bool hash_all(const StoreImport *a, const StoreImport *b, char out[SHA256_TEXT], Error *e) {
-    Text t = {0};
+    LOCAL_TEXT t = {0};
     text_printf(&t, "%zu %zu ", a->size, b ? b->size : 0);
     text_add(&t, a->bytes, a->size);
     if (b) text_add(&t, b->bytes, b->size);
-    bool ok = sha256_bytes(text_get(&t), t.length, out, e);
-    text_release(&t);
-    return ok;
+    return sha256_bytes(text_get(&t), t.length, out, e);
 }
 
 bool import_begin(Import *m, Store *s, const StoreImport *from, const StoreImport *second, StoreImported *out,
@@ -82,7 +80,7 @@ bool import_end(Import *m, bool ok, Error *e) {
 
 // The hash of everything that distinguishes a point from others.
 static bool hash_point(const ImportPoint *p, char out[SHA256_TEXT], Error *e) {
-    Text t = {0};
+    LOCAL_TEXT t = {0};
     const char *const words[] = {p->model, p->dataset, p->method, p->label};
     for (int i = 0; i < 4; i++)
         text_printf(&t, "%zu:%s", words[i] ? strlen(words[i]) : 0, words[i] ? words[i] : "");
@@ -93,9 +91,7 @@ static bool hash_point(const ImportPoint *p, char out[SHA256_TEXT], Error *e) {
         text_printf(&t, ";%s%s%zu:%s=%s", own ? "" : q->section, own ? "" : ".", strlen(q->name), q->name,
                     q->value);
     }
-    bool ok = sha256_bytes(text_get(&t), t.length, out, e);
-    text_release(&t);
-    return ok;
+    return sha256_bytes(text_get(&t), t.length, out, e);
 }
 
 // A number belongs to one point, and a point has one number.

@@ -187,15 +187,13 @@ typedef struct {
 
 // exact: a real number keeps its point, so that it is stored as real again.
 static char *value_text(const json_t *value, bool exact) {
-    Text t = {0};
+    LOCAL_TEXT t = {0};
     if (json_is_string(value)) text_puts(&t, json_string_value(value));
     else if (json_is_integer(value)) text_printf(&t, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value)) text_printf(&t, "%.17g", json_real_value(value));
     else text_puts(&t, json_is_true(value) ? "true" : "false");
     if (exact && json_is_real(value) && !strpbrk(text_get(&t), ".e")) text_puts(&t, ".0");
-    char *text = mem_text(text_get(&t), t.length);
-    text_release(&t);
-    return text;
+    return mem_text(text_get(&t), t.length);
 }
 
 static bool read_params(json_t *from, const char *section, bool exact, Params *out, const char *place,

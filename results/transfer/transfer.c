@@ -23,13 +23,12 @@ static bool written(FILE *out, Error *e) {
 // --- CSV -------------------------------------------------------------------------------------------------
 
 static void csv_line(const Rows *r, const char *(*field)(const Rows *, int), FILE *out) {
-    Text line = {0};
+    LOCAL_TEXT line = {0};
     for (int i = 0; i < rows_columns(r); i++) {
         text_puts(&line, i ? "," : "");
         text_csv(&line, field(r, i));
     }
     fprintf(out, "%s\r\n", text_get(&line));
-    text_release(&line);
 }
 
 bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
@@ -51,14 +50,12 @@ static bool set_key(const Store *s, json_t *object, const char *key, json_t *val
 // A blob becomes hexadecimal digits.
 static json_t *hex(const void *bytes, size_t n) {
     static const char DIGITS[] = "0123456789abcdef";
-    Text t = {0};
+    LOCAL_TEXT t = {0};
     for (size_t i = 0; i < n; i++) {
         unsigned char b = ((const unsigned char *)bytes)[i];
         text_add(&t, (const char[]){DIGITS[b >> 4], DIGITS[b & 15]}, 2);
     }
-    json_t *j = json_string(text_get(&t));
-    text_release(&t);
-    return j;
+    return json_string(text_get(&t));
 }
 
 static json_t *value_json(const Rows *r, int i) {
@@ -356,7 +353,7 @@ bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *l
 
 static bool merge_attached(Store *s, const Store *other, StoreMerged *out, Error *e) {
     if (!sql_enter(s, e)) return false;
-    Text script = {0};
+    LOCAL_TEXT script = {0};
     row_expand(results_merge, &script);
     char *forget = sql_named(results_transfer, "forget");
     Rows *r = sql_script(s, text_get(&script), e) ? rows_named(s, results_transfer, "merged", 0, e) : NULL;
@@ -365,7 +362,6 @@ static bool merge_attached(Store *s, const Store *other, StoreMerged *out, Error
                              .altered = rows_int(r, 3)};
     bool ok = rows_end(r, true, e) && sql_script(s, forget, e) && store_unchanged(other, e);
     mem_free(forget);
-    text_release(&script);
     return sql_leave(s, ok, e);
 }
 

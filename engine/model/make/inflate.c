@@ -241,7 +241,7 @@ static void choose_kind(Sources *s) {
 static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
     char adapter[SHA256_TEXT] = "none";
     char *config = json_text(s->config, JSON_SORT_KEYS | JSON_COMPACT);
-    Text all = {0};
+    LOCAL_TEXT all = {0};
     bool ok = model_identity(&s->weights, s->o->small, identity, e);
     if (ok && s->o->adapter) ok = model_identity(&s->adapter.weights, s->o->adapter, adapter, e);
     text_printf(&all, "inflate %d\n%s\n%s\n%llu\n%s\n", FORMAT, identity, adapter,
@@ -249,17 +249,15 @@ static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
     if (s->o->first) text_printf(&all, "first %d\n", s->o->first);
     ok = ok && sha256_bytes(text_get(&all), all.length, s->key, e);
     mem_free(config);
-    text_release(&all);
     return ok;
 }
 
 // Replaces the model's config, which is part of the key, by the adapter's.
 static bool adapter_config_json(Sources *s, Error *e) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     adapter_config(&s->kind, &s->large.shape, &text);
     json_decref(s->config);
     s->config = json_from_bytes(text_get(&text), text.length, s->o->adapter, e);
-    text_release(&text);
     if (!s->config || s->adapter.trained <= 0) return s->config;
     json_int_t tokens = s->adapter.trained;
     bool eagle = adapter_is_eagle(s->kind.variant);

@@ -354,7 +354,7 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
                    Error *e) {
     WeightSpec specs[WEIGHTS];
     Shape shape = adapter_shape(kind, &target->shape);
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     if (!adapter_check(kind, target, dir, e)) return false;
     SynthPlan p = {.dtype = target->dtype, .seed = seed};
     Made made = made_in(dir, true, force);
@@ -370,7 +370,6 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
     json_object_set_new(config, MARK, json_pack("{s:I}", "seed", (json_int_t)seed));
     bool ok = weights_made(&p.out, &made, config, NULL, e);
     json_decref(config);
-    text_release(&text);
     plan_release(&p);
     return ok;
 }

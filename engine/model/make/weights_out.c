@@ -154,7 +154,7 @@ static void header_text(const WeightsOut *w, int shard, Text *t) {
 
 static bool write_shard_to(Crew *c, int shard, FilePart *part, Error *e) {
     WeightsOut *w = c->w;
-    Text header = {0};
+    LOCAL_TEXT header = {0};
     unsigned char *buffer = mem_new(BUFFER, 1);
     Pieces p = {.part = part, .piece = mem_try(PIECE, 1)};
     if (!p.piece) { // the directory is cleared, as after any failure
@@ -169,7 +169,6 @@ static bool write_shard_to(Crew *c, int shard, FilePart *part, Error *e) {
     if (!ok && e->kind != ERROR_INTERRUPTED) error_system(e, "cannot write weights: %s", strerror(errno));
     mem_free(buffer);
     mem_free(p.piece);
-    text_release(&header);
     return ok;
 }
 
