@@ -138,15 +138,13 @@ static bool open_known(Dataset *d, const DatasetRequest *q, Error *e) {
     if (!known_is(file.split, "-", 1)) found.split = NULL; // the file is the split
     if (file.content) return dataset_parse(d, file.content, file.content_size, q->name, &found, e);
     if (found.folder && !*found.folder) found.folder = NULL; // the variable is set, but empty
-    char *path = found.folder ? known_path(&file, found.folder) : NULL;
+    LOCAL_MEMORY char *path = found.folder ? known_path(&file, found.folder) : NULL;
     if (!path) return not_found(&file, &found, e);
-    char *format = mem_text(file.format.at, file.format.n);
+    LOCAL_MEMORY char *format = mem_text(file.format.at, file.format.n);
     found.format = format;
     bool changed = false;
     bool ok = known_changed(&file, path, &changed, e) && open_path(d, path, &found, e);
     d->changed = changed;
-    mem_free(format);
-    mem_free(path);
     return ok;
 }
 

@@ -158,13 +158,11 @@ static json_t *build_object(const Parquet *p, size_t i, Error *e) {
     for (size_t child = i + 1; child < p->nodes[i].next; child = p->nodes[child].next) {
         ParquetBytes name = element(p, child)->name;
         if (!(value = build(p, child, e))) return json_decref(object), NULL;
-        char *key = mem_text((const char *)name.at, name.n);
+        LOCAL_MEMORY char *key = mem_text((const char *)name.at, name.n);
         if (json_object_set_new(object, key, value) != 0) { // not UTF-8
             error_input(e, "'%s': a column's name is not UTF-8: rename it", p->source.file);
-            mem_free(key);
             return json_decref(object), NULL;
         }
-        mem_free(key);
     }
     return object;
 }
@@ -196,11 +194,9 @@ static bool build_row(Parquet *p, TakeRow *take_row, void *state, Error *e) {
         const ParquetColumn *c = &p->columns[i];
         if (c->entry == c->entries || c->repetitions[c->entry] != 0) return misplaced(p, c, e);
     }
-    json_t *json = build_object(p, 0, e);
+    json_auto_t *json = build_object(p, 0, e);
     row.json = json;
-    bool ok = json && take_row(state, &row, e);
-    json_decref(json);
-    return ok;
+    return json && take_row(state, &row, e);
 }
 
 // Empties the columns and frees the pages that hold the group's texts.

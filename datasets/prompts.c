@@ -159,20 +159,19 @@ static char *field_or(const char *key, const char *other, const Row *row, Text *
 
 // "coding", or with a subtask "coding/python".
 static char *task_of(const Format *f, const Row *row, Text *text, Error *e) {
-    char *task = field_or(f->task_key, f->task, row, text, e);
-    char *sub = task ? field_or(f->subtask_key, "", row, text, e) : NULL, *both = NULL;
-    if (sub) both = *sub && *task ? mem_printf("%s/%s", task, sub) : mem_text(task, strlen(task));
-    mem_free(task);
-    mem_free(sub);
-    return both;
+    LOCAL_MEMORY char *task = field_or(f->task_key, f->task, row, text, e);
+    LOCAL_MEMORY char *sub = task ? field_or(f->subtask_key, "", row, text, e) : NULL;
+    if (!sub) return NULL;
+    return *sub && *task ? mem_printf("%s/%s", task, sub) : mem_text(task, strlen(task));
 }
 
 static bool add_names(DatasetPrompt *p, const char *set, const Format *f, const Row *row, Text *text,
                       Error *e) {
     text_printf(text, "%zu", row->number);
-    char *number = take(text);
+    LOCAL_MEMORY char *number = take(text);
     p->row = row->number;
-    char *id = field_or(f->id, number, row, text, e), *task = id ? task_of(f, row, text, e) : NULL;
+    LOCAL_MEMORY char *id = field_or(f->id, number, row, text, e),
+                      *task = id ? task_of(f, row, text, e) : NULL;
     bool ok = task && (*id || row_error(row, f->id, "is empty: give each row its own", e));
     if (ok) { // the three in one block, which is the set's
         size_t a = strlen(set) + 1, b = strlen(id) + 1, c = strlen(task) + 1;
@@ -181,9 +180,6 @@ static bool add_names(DatasetPrompt *p, const char *set, const Format *f, const 
         p->task = memcpy(p->set + a + b, task, c);
         memcpy(p->set, set, a);
     }
-    mem_free(number);
-    mem_free(id);
-    mem_free(task);
     return ok;
 }
 
@@ -301,19 +297,17 @@ static void take_turns(Groups *g, const Dataset *d, size_t consecutive, DatasetP
 }
 
 static bool by_task(Dataset *d, size_t consecutive, bool by_set, Error *e) {
-    Groups *g = mem_new(1, sizeof *g);
+    LOCAL_MEMORY Groups *g = mem_new(1, sizeof *g);
     g->of = mem_new(d->count, sizeof *g->of);
     g->rows = mem_new(d->count, sizeof *g->rows);
     bool ok = find_groups(g, d, by_set, e);
     if (ok) {
-        DatasetPrompt *out = mem_new(d->count, sizeof *out);
+        LOCAL_MEMORY DatasetPrompt *out = mem_new(d->count, sizeof *out);
         take_turns(g, d, consecutive, out);
         memcpy(d->prompts, out, d->count * sizeof *out);
-        mem_free(out);
     }
     mem_free(g->of);
     mem_free(g->rows);
-    mem_free(g);
     return ok;
 }
 

@@ -136,9 +136,8 @@ static RougeScore score_longest(const Words *w, uint64_t *row) {
 Rouge rouge_score(const char *reference, const char *candidate) {
     Words w;
     words_open(&w, reference, candidate);
-    uint64_t *scratch = mem_new(w.count + 1, sizeof *scratch);
+    LOCAL_MEMORY uint64_t *scratch = mem_new(w.count + 1, sizeof *scratch);
     Rouge r = {score_grams(&w, 1, scratch), score_grams(&w, 2, scratch), score_longest(&w, scratch)};
-    mem_free(scratch);
     mem_free(w.text);
     mem_free(w.words);
     mem_free(w.ids);

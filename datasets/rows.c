@@ -226,7 +226,7 @@ static bool put_field(const SeparatedTable *t, size_t i, json_t *row, size_t lin
 
 static bool take_record(SeparatedTable *t, TakeRow *take, void *state, Error *e) {
     Row row = {.file = t->file, .unit = "line", .number = t->line};
-    json_t *json = json_object();
+    json_auto_t *json = json_object();
     size_t n = 0;
     bool more = true, ok = true, blank = ends_field(t, t->at) && *t->at != t->separator;
     while (ok && more) ok = next_field(t, &more, e) && put_field(t, n++, json, row.number, e);
@@ -236,9 +236,7 @@ static bool take_record(SeparatedTable *t, TakeRow *take, void *state, Error *e)
                          "that hold separators",
                          t->file, row.number, n, t->count);
     row.json = json;
-    ok = ok && (blank || take(state, &row, e));
-    json_decref(json);
-    return ok;
+    return ok && (blank || take(state, &row, e));
 }
 
 static bool each_record(const char *bytes, size_t n, const char *file, char separator, TakeRow *take,

@@ -210,7 +210,7 @@ static bool check_memory(const Model *m, const BackendOptions *o, bool held, Eng
 }
 
 static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
-    char *path = tokenizer_file(dir);
+    LOCAL_MEMORY char *path = tokenizer_file(dir);
     if (!path) return true;
     engine->tokenizer = tokenizer_open(dir, e);
     bool ok = engine->tokenizer;
@@ -222,7 +222,6 @@ static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
                          "'%s' has pieces up to id %d, the model a vocabulary of %d: "
                          "one of them is of another model",
                          path, pieces - 1, rows);
-    mem_free(path);
     return ok;
 }
 

@@ -88,7 +88,7 @@ bool command_execute(const Command *c, int argc, char **argv, int *code, Error *
     const Words *words = &line.words;
     const char *isa = getenv("OUTPACE_ISA");
     bool help = false;
-    void *options = mem_new(1, c->size ? c->size : 1);
+    LOCAL_MEMORY void *options = mem_new(1, c->size ? c->size : 1);
     command_sets(c, sets);
     args_start(sets, COMMAND_SETS, options);
     if (isa) (void)args_set_option(&c->shared, 1, options, "isa", isa, NULL); // of commands that have it
@@ -100,7 +100,6 @@ bool command_execute(const Command *c, int argc, char **argv, int *code, Error *
         ok =
             ((words->count >= c->arguments[0] && words->count <= c->arguments[1]) || command_misused(c, e)) &&
             c->run(options, &line, e);
-    mem_free(options);
     *code = line.code;
     return ok;
 }

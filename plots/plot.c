@@ -115,9 +115,8 @@ static bool run_gnuplot(GnuplotRun *r, Error *e) {
     if (code == ENOENT && !strchr(r->program, '/')) { // pip's is next to this program, maybe not on $PATH
         char folder[SHIPPED_PATH];
         shipped_own_folder(folder);
-        char *path = file_path(folder, r->program);
+        LOCAL_MEMORY char *path = file_path(folder, r->program);
         code = start(r, path, &pid);
-        mem_free(path);
     }
     close(ends[1]);
     if (!code) read_all(ends[0], &messages);
@@ -178,7 +177,7 @@ enum { TEX_FILE, TEX_PDF, TEX_EPS, TEX_FILES };
 static bool run_in_folder(GnuplotRun r, const Text *script, Text names[TEX_FILES], Text out[TEX_FILES],
                           Error *e) {
     const char *set = getenv("TMPDIR");
-    char *folder = file_path(set && *set ? set : "/tmp", "outpace-XXXXXX");
+    LOCAL_MEMORY char *folder = file_path(set && *set ? set : "/tmp", "outpace-XXXXXX");
     sigset_t ending, before;
     sigemptyset(&ending);
     sigaddset(&ending, SIGINT);
@@ -196,7 +195,6 @@ static bool run_in_folder(GnuplotRun r, const Text *script, Text names[TEX_FILES
         ok = take(folder, text_get(&names[i]), &out[i], ok ? e : NULL) && ok;
     if (made) rmdir(folder);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    mem_free(folder);
     return ok;
 }
 

@@ -247,7 +247,7 @@ static bool put_tokens(Report *p, Error *e) {
 // {"steps": {"columns": [...], "rows": [...]}, "prompts": ...}
 static bool put_inside(Report *p, Error *e) {
     static const char *const PARTS[] = {"steps", "prompts"};
-    json_t *all = json_object();
+    json_auto_t *all = json_object();
     LOCAL_TEXT json = {0};
     bool ok = true, any = false;
     for (int i = 0; ok && i < 2; i++) {
@@ -264,7 +264,6 @@ static bool put_inside(Report *p, Error *e) {
                       "steps, its prompts, and then their tokens. The address keeps what is open.");
         page_data(&p->page, "inside", text_get(&json));
     }
-    json_decref(all);
     return ok;
 }
 

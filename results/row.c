@@ -271,7 +271,7 @@ bool row_check(Store *s) {
     for (const StoreRow *r = store_rows; r < store_rows + ROW_KINDS; r++) {
         int described = 0;
         // An id and a column with a default have values of their own.
-        char *sql = mem_printf(
+        LOCAL_MEMORY char *sql = mem_printf(
             "SELECT name, name = 'id' OR dflt_value IS NOT NULL FROM pragma_table_info('%s')", r->table);
         Rows *rows = rows_open(s, sql, NULL);
         while (rows_next(rows)) {
@@ -279,7 +279,6 @@ bool row_check(Store *s) {
             ok = ok && (rows_int(rows, 1) || is_described(r->table, rows_text(rows, 0)));
         }
         if (rows_end(rows, true, NULL)) ok = ok && described == r->count;
-        mem_free(sql);
     }
     return ok;
 }

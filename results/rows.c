@@ -59,10 +59,8 @@ Rows *rows_ask(Store *s, const char *sql, int64_t first, Error *e) {
 }
 
 Rows *rows_named(Store *s, const char *file, const char *name, int64_t first, Error *e) {
-    char *sql = sql_named(file, name);
-    Rows *r = rows_ask(s, sql, first, e);
-    mem_free(sql);
-    return r;
+    LOCAL_MEMORY char *sql = sql_named(file, name);
+    return rows_ask(s, sql, first, e);
 }
 
 static void bind(Rows *r, int at, Value value) {

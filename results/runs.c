@@ -67,14 +67,12 @@ bool store_environment(Store *s, const Value *values, int count, int64_t *id, Er
 
 // An argument that is not UTF-8 becomes "?". For mem_free.
 static char *words_json(int argc, char *const *argv) {
-    json_t *list = json_array();
+    json_auto_t *list = json_array();
     for (int i = 0; i < argc; i++) {
         json_t *word = json_string(argv[i]);
         json_array_append_new(list, word ? word : json_string("?"));
     }
-    char *text = json_text(list, JSON_COMPACT);
-    json_decref(list);
-    return text;
+    return json_text(list, JSON_COMPACT);
 }
 
 bool store_attempt(Store *s, int64_t run, int argc, char *const *argv, const StoreEnvironment *on,
@@ -83,7 +81,7 @@ bool store_attempt(Store *s, int64_t run, int argc, char *const *argv, const Sto
     Value values[ROW_MOST];
     int count = 0;
     row_values(ROW_ENVIRONMENT, on, values, &count);
-    char *words = words_json(argc, argv);
+    LOCAL_MEMORY char *words = words_json(argc, argv);
     bool ok = sql_enter(s, e);
     if (ok) {
         ok = store_environment(s, values, count, &environment, e) &&
@@ -91,7 +89,6 @@ bool store_attempt(Store *s, int64_t run, int argc, char *const *argv, const Sto
         *id = ok ? sql_last_id(s) : 0;
         ok = sql_leave(s, ok, e);
     }
-    mem_free(words);
     return ok;
 }
 

@@ -44,13 +44,12 @@ static bool check_row(const Store *s, const char *schema, const Rows *r, const c
                       Error *e) {
     const char *type = rows_text(r, TYPE), *name = rows_text(r, NAME);
     const char *word = strcmp(type, "table") == 0 ? "TABLE" : strcmp(type, "index") == 0 ? "INDEX" : NULL;
-    char *start = mem_printf("CREATE %s %s ", word ? word : "", name);
+    LOCAL_MEMORY char *start = mem_printf("CREATE %s %s ", word ? word : "", name);
     const char *made = word ? strstr(schema, start) : NULL;
     size_t n = strlen(sql);
     bool ok = made && strncmp(made, sql, n) == 0 && made[n] == ';';
     if (ok) text_printf(found, "%s;", start);
     else refuse(s, type, name, made ? ALTERED : FOREIGN, e);
-    mem_free(start);
     return ok;
 }
 
@@ -108,9 +107,8 @@ bool store_check_views(Store *s, const char *views, bool current, bool *same, Er
         const char *sql = rows_text(r, STATEMENT), *at = strstr(views, sql);
         if (at && at[strlen(sql)] == ';') left--;
         else *same = false;
-        char *start = mem_printf("%s%s AS", CREATE_VIEW, rows_text(r, NAME));
+        LOCAL_MEMORY char *start = mem_printf("%s%s AS", CREATE_VIEW, rows_text(r, NAME));
         if (current && !strstr(views, start)) ok = refuse(s, "view", rows_text(r, NAME), FOREIGN, e);
-        mem_free(start);
     }
     *same &= left == 0;
     return rows_end(r, ok, e);

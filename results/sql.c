@@ -88,16 +88,14 @@ void sql_bind(sqlite3_stmt *statement, int at, Value v) {
 }
 
 char *sql_named(const char *file, const char *name) {
-    char *line = mem_printf("-- name: %s\n", name);
+    LOCAL_MEMORY char *line = mem_printf("-- name: %s\n", name);
     const char *from = strstr(file ? file : results_statements, line);
     assert(from);
     from += strlen(line);
     const char *end = strstr(from, "\n-- name: ");
-    char *own = mem_text(from, end ? (size_t)(end - from) : strlen(from));
+    LOCAL_MEMORY char *own = mem_text(from, end ? (size_t)(end - from) : strlen(from));
     Text sql = {0};
     row_expand(own, &sql);
-    mem_free(line);
-    mem_free(own);
     return sql.data;
 }
 
@@ -117,9 +115,8 @@ static sqlite3_stmt *prepare(Store *s, const char *name, const StoreRow *row, co
     if (!p->prepared) {
         Text insert = {0};
         if (row) row_insert_text(row, &insert);
-        char *sql = row ? insert.data : sql_named(NULL, name);
+        LOCAL_MEMORY char *sql = row ? insert.data : sql_named(NULL, name);
         int code = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &p->prepared, NULL);
-        mem_free(sql);
         if (code) return sql_error(s, code, e), NULL;
     }
     assert(sqlite3_bind_parameter_count(p->prepared) == count);

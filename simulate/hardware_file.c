@@ -93,7 +93,7 @@ static bool put(json_t *root, const char *key, double value, const char *source)
 }
 
 char *hardware_write(const Hardware *h, const char *sheet, const char *reached) {
-    json_t *root = json_pack("{s:s}", "name", h->name);
+    json_auto_t *root = json_pack("{s:s}", "name", h->name);
     bool whole =
         put(root, "bytes_per_s", h->bytes_per_s, sheet) &&
         put(root, "operations_per_s", h->operations_per_s, sheet) &&
@@ -108,7 +108,5 @@ char *hardware_write(const Hardware *h, const char *sheet, const char *reached) 
         put(root, "step_s", h->step_s, reached) &&
         (!h->most_rows || put(root, "most_rows", h->most_rows, reached)) &&
         (!h->head_width || put(root, "head_width", h->head_width, sheet));
-    char *text = whole ? json_text(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
-    return text;
+    return whole ? json_text(root, JSON_INDENT(2)) : NULL;
 }

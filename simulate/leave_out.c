@@ -217,8 +217,8 @@ static bool seen_before(const Sample *s, int i, bool by_N) {
 
 void leave_out(Sample *s, const Points *points, bool by_N, LeaveOut *out) {
     size_t count = (size_t)s->count;
-    double *numbers = mem_new(4 * count + (size_t)points->prompts, sizeof *numbers);
-    bool *left_out = mem_new(count, sizeof *left_out);
+    LOCAL_MEMORY double *numbers = mem_new(4 * count + (size_t)points->prompts, sizeof *numbers);
+    LOCAL_MEMORY bool *left_out = mem_new(count, sizeof *left_out);
     *out = (LeaveOut){0};
     Round r = {s, points, left_out, numbers, numbers + 2 * count, numbers + count};
     for (int i = 0; i < s->count; i++)
@@ -226,6 +226,4 @@ void leave_out(Sample *s, const Points *points, bool by_N, LeaveOut *out) {
             leave_one_out(&r, left_out, by_N, value_of(&s->points[i], by_N), out);
     for (int rival = 0; rival < RIVAL_COUNT; rival++)
         if (out->points[rival]) out->rms[rival] = sqrt(out->rms[rival] / out->points[rival]);
-    mem_free(left_out);
-    mem_free(numbers);
 }

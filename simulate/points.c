@@ -267,7 +267,7 @@ bool points_parse(const char *bytes, size_t n, const char *place, Points *out, E
     PointReader r = {.place = place, .e = e};
     *out = (Points){0};
     if (n && memchr(bytes, 0, n)) return error_input(e, "%s: has a zero byte; not a text file", place);
-    char *text = mem_text(bytes, n);
+    LOCAL_MEMORY char *text = mem_text(bytes, n);
     bool ok = read_lines(&r, text, &out->columns);
     if (ok) collect(out, &r);
     ok = ok && fill_matrix(out, &r) && check_complete(out, &r);
@@ -276,7 +276,6 @@ bool points_parse(const char *bytes, size_t n, const char *place, Points *out, E
         histogram_release(&r.rows[i].row.candidates);
     }
     mem_free(r.rows);
-    mem_free(text);
     return ok;
 }
 

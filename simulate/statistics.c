@@ -130,9 +130,9 @@ bool bootstrap(const Bootstrap *b, Interval *intervals, int *defined, Error *e) 
     gsl_set_error_handler(before);
     if (!random) mem_exhausted(SIZE_MAX);
     gsl_rng_set(random, (unsigned long)b->seed);
-    double *draws = mem_new(b->draws + outputs, sizeof *draws);
-    double *answers = mem_new(outputs * resamples, sizeof *answers);
-    int *counts = mem_new(outputs, sizeof *counts);
+    LOCAL_MEMORY double *draws = mem_new(b->draws + outputs, sizeof *draws);
+    LOCAL_MEMORY double *answers = mem_new(outputs * resamples, sizeof *answers);
+    LOCAL_MEMORY int *counts = mem_new(outputs, sizeof *counts);
     bool ok = run_all(b, random, draws, draws + b->draws, answers, counts, &good) ||
               error_input(e, "bootstrap: only %d of %d resamples have an answer", good, b->resamples);
     for (size_t o = 0; ok && o < outputs; o++) {
@@ -145,9 +145,6 @@ bool bootstrap(const Bootstrap *b, Interval *intervals, int *defined, Error *e) 
         intervals[o] = (Interval){low, high, gsl_stats_sd(own, 1, count)};
     }
     if (ok && defined) memcpy(defined, counts, outputs * sizeof *counts);
-    mem_free(counts);
-    mem_free(answers);
-    mem_free(draws);
     gsl_rng_free(random);
     return ok;
 }

@@ -136,10 +136,8 @@ bool surface_parse(const char *bytes, size_t n, const char *place, Surface *out,
     SurfaceReader r = {.place = place, .e = e};
     *out = (Surface){0};
     if (n && memchr(bytes, 0, n)) return error_input(e, "%s: has a zero byte; not a text file", place);
-    char *text = mem_text(bytes, n);
-    bool ok = read_lines(&r, text, out);
-    mem_free(text);
-    return ok;
+    LOCAL_MEMORY char *text = mem_text(bytes, n);
+    return read_lines(&r, text, out);
 }
 
 bool surface_open(const char *path, Surface *out, Error *e) {
@@ -262,10 +260,8 @@ static SurfaceError sum_up(double *errors, int count) {
 }
 
 static SurfaceError error_of(const Surface *s, const Hardware *h, const StepModel *m, bool held_out) {
-    double *errors = mem_new((size_t)s->count, sizeof *errors);
-    SurfaceError out = sum_up(errors, add_errors(s, h, m, held_out, errors, 0));
-    mem_free(errors);
-    return out;
+    LOCAL_MEMORY double *errors = mem_new((size_t)s->count, sizeof *errors);
+    return sum_up(errors, add_errors(s, h, m, held_out, errors, 0));
 }
 
 SurfaceError surface_error(const Surface *s, const Hardware *machine, const StepModel *model, int low,
@@ -319,7 +315,7 @@ static int hold_out_context(Surface *s, int context) {
 bool surface_leave_context(const Surface *s, const Hardware *start, const StepModel *model, SurfaceError *out,
                            Error *e) {
     size_t count = (size_t)s->count;
-    double *errors = mem_new(count, sizeof *errors);
+    LOCAL_MEMORY double *errors = mem_new(count, sizeof *errors);
     Surface cut = {mem_new(count, sizeof *cut.points), s->count};
     int n = 0;
     bool ok = true;
@@ -331,7 +327,6 @@ bool surface_leave_context(const Surface *s, const Hardware *start, const StepMo
         if (ok) n = add_errors(&cut, &fit.machine, model, true, errors, n);
     }
     if (ok) *out = sum_up(errors, n);
-    mem_free(errors);
     surface_release(&cut);
     return ok;
 }

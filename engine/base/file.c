@@ -170,7 +170,7 @@ static bool link_as(FilePart *p, const char *name) {
 }
 
 bool file_part_open(FilePart *p, const char *path, Error *e) {
-    char *directory = file_directory(path);
+    LOCAL_MEMORY char *directory = file_directory(path);
     *p = (FilePart){.fd = -1};
     bool nameless = access("/proc/self/fd", X_OK) == 0;
     if (nameless) p->fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
@@ -181,7 +181,6 @@ bool file_part_open(FilePart *p, const char *path, Error *e) {
         ok = take_name(p, path, create);
         why = errno;
     }
-    mem_free(directory);
     assert(!ok || p->fd >= 0);
     return ok || cannot_write(path, why, e);
 }
@@ -276,14 +275,12 @@ bool file_make_directory(const char *path, Error *e) {
 
 bool file_has_room(const char *path, double bytes, const char *what, Error *e) {
     struct statvfs s;
-    char *directory = file_directory(path);
+    LOCAL_MEMORY char *directory = file_directory(path);
     bool unknown = statvfs(directory, &s) || s.f_blocks == 0;
     double megabyte = 1e6, room = unknown ? 0 : (double)s.f_bavail * (double)s.f_frsize;
-    bool ok = unknown || bytes <= room ||
-              error_system(e, "%s take %.1f MB, '%s' has room for %.1f", what, bytes / megabyte, directory,
-                           room / megabyte);
-    mem_free(directory);
-    return ok;
+    return unknown || bytes <= room ||
+           error_system(e, "%s take %.1f MB, '%s' has room for %.1f", what, bytes / megabyte, directory,
+                        room / megabyte);
 }
 
 char *file_path(const char *dir, const char *name) {
@@ -397,14 +394,13 @@ static bool cannot_hash(const char *path, Error *e) {
 // Read in parts: mapping a large file takes address space, which may be limited.
 static bool digest_file(int fd, size_t size, const char *path, EVP_MD_CTX *context, Error *e) {
     static const size_t MOST = 256 << 10;
-    char *bytes = mem_new(MOST, 1);
+    LOCAL_MEMORY char *bytes = mem_new(MOST, 1);
     bool ok = true;
     for (size_t done = 0, n; ok && done < size; done += n) {
         n = size - done < MOST ? size - done : MOST;
         ok = read_all(fd, bytes, n, path, e) && (done || refuse_pointer(path, bytes, n, e)) &&
              (EVP_DigestUpdate(context, bytes, n) || cannot_hash(path, e));
     }
-    mem_free(bytes);
     return ok;
 }
 

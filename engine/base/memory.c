@@ -82,6 +82,12 @@ void mem_free(void *p) {
     free(h.raw);
 }
 
+void mem_free_local(void *address) {
+    void *p;
+    memcpy(&p, address, sizeof p);
+    mem_free(p);
+}
+
 void mem_grow(void *array, size_t *capacity, size_t need, size_t size) {
     if (need <= *capacity) return;
     size_t want = *capacity < 8 ? 8 : *capacity;

@@ -23,6 +23,10 @@ void *mem_try(size_t count, size_t size);
 
 void mem_free(void *p);
 
+// An allocation of a block, which is freed when the block ends: LOCAL_MEMORY char *path = file_path(..);
+#define LOCAL_MEMORY __attribute__((cleanup(mem_free_local)))
+void mem_free_local(void *address); // of the pointer
+
 // Blocks that are freed together; {0} is none.
 typedef struct MemBlocks {
     void **list;                   // (count)

@@ -62,9 +62,8 @@ static bool is_read(const char *input, const struct stat *file) {
     static const char *const ENDS[] = {"", "-wal", "-shm", "-journal"};
     bool found = false;
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS && !found; i++) {
-        char *path = mem_printf("%s%s", input, ENDS[i]);
+        LOCAL_MEMORY char *path = mem_printf("%s%s", input, ENDS[i]);
         found = names(path, file);
-        mem_free(path);
     }
     glob_t all;
     if (found || glob(input, GLOB_TILDE, NULL, &all)) return found;
@@ -93,10 +92,8 @@ static bool is_of_kind(const char *path, const OutputKind *kind) {
 static bool is_ours(const char *path, const OutputKind *kind) {
     if (is_of_kind(path, kind)) return true;
     if (!kind->beside) return false;
-    char *beside = mem_printf("%s%s", path, kind->beside);
-    bool ours = is_of_kind(beside, &(OutputKind){.holds = kind->holds});
-    mem_free(beside);
-    return ours;
+    LOCAL_MEMORY char *beside = mem_printf("%s%s", path, kind->beside);
+    return is_of_kind(beside, &(OutputKind){.holds = kind->holds});
 }
 
 // --- permission to write ---------------------------------------------------------------------------------
@@ -125,9 +122,8 @@ Output output_more(const Output *o) {
 static void note_missing(Output *o, const char *directory) {
     struct stat st;
     if (stat(directory, &st) == 0) return;
-    char *above = file_directory(directory);
+    LOCAL_MEMORY char *above = file_directory(directory);
     if (strcmp(above, directory) != 0) note_missing(o, above);
-    mem_free(above);
     add_path(&o->made, directory);
 }
 
@@ -148,11 +144,10 @@ bool output_check(Output *o, const char *path, const OutputKind *kind, Error *e)
     struct stat st;
     if (output_is_stream(path)) return true;
     if (stat(path, &st) == 0 && !check_there(o, path, &st, kind, e)) return false;
-    char *directory = file_directory(path);
+    LOCAL_MEMORY char *directory = file_directory(path);
     note_missing(o, directory);
     bool ok = file_make_directory(directory, e);
     if (ok && access(directory, W_OK)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
-    mem_free(directory);
     return ok;
 }
 

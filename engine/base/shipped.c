@@ -62,10 +62,8 @@ typedef struct Names {
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 bool shipped_model_at(const char *path) {
-    char *file = gguf_named(path) ? mem_printf("%s", path) : file_path(path, "config.json");
-    bool is = file_exists(file);
-    mem_free(file);
-    return is;
+    LOCAL_MEMORY char *file = gguf_named(path) ? mem_printf("%s", path) : file_path(path, "config.json");
+    return file_exists(file);
 }
 
 // Adds a folder's files with this ending, which is cut, or, if that is NULL, its models.
@@ -74,10 +72,9 @@ static bool add_names(Names *names, const char *folder, const char *ending, Erro
     if (!d) return error_input(e, "cannot read the folder '%s'", folder);
     for (struct dirent *f; names->count < MOST_NAMES && (f = readdir(d));) {
         size_t n = strlen(f->d_name) - (ending ? strlen(ending) : 0);
-        char *path = file_path(folder, f->d_name);
+        LOCAL_MEMORY char *path = file_path(folder, f->d_name);
         if (f->d_name[0] != '.' && (ending ? text_ends(f->d_name, ending) : shipped_model_at(path)))
             names->items[names->count++] = mem_text(f->d_name, n);
-        mem_free(path);
     }
     closedir(d);
     qsort(names->items, (size_t)names->count, sizeof *names->items, by_text);
@@ -135,12 +132,11 @@ char *shipped_named(const char *folder, const char *what, const char *name, Erro
 static void suggest_config(const char *word, const char *name, Error *e) {
     char path[MAX_PATH];
     Names names = {.count = 0};
-    char *stem = mem_text(name, strcspn(name, "."));
+    LOCAL_MEMORY char *stem = mem_text(name, strcspn(name, "."));
     if (find("", path)) add_names(&names, path, ".yaml", NULL);
     const char *nearest = suggest(stem, names.items, (size_t)names.count, sizeof *names.items);
     if (nearest) error_input(e, "there is no config '%s'; did you mean 'configs/%s.yaml'?", word, nearest);
     release_names(&names);
-    mem_free(stem);
 }
 
 char *shipped_config(const char *word, Error *e) {
@@ -233,12 +229,11 @@ char *shipped_fetch(void) {
 }
 
 static void not_a_folder(const char *name, Error *e) {
-    char *folder = file_directory(name);
+    LOCAL_MEMORY char *folder = file_directory(name);
     if (shipped_model_at(folder)) error_input(e, "'%s' is a file; give its folder, '%s'", name, folder);
     else
         error_input(e, "'%s' is a file, not a model: give the folder of a Hugging Face model, or a GGUF file",
                     name);
-    mem_free(folder);
 }
 
 char *shipped_member(const char *name, Error *e) {

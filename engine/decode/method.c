@@ -149,11 +149,10 @@ static bool any_is_warm(const char *parts) {
         if ((params = strchr(text, ':'))) *params++ = 0;
         const MethodInfo *info = read ? method_find(text, NULL) : NULL;
         if (!info) continue;
-        void *values = mem_new(1, info->param_size);
+        LOCAL_MEMORY void *values = mem_new(1, info->param_size);
         args_defaults(info->params, info->param_count, values);
         warm = args_parse(info->params, info->param_count, values, params ? params : "", NULL) &&
                method_is_warm(info, values);
-        mem_free(values);
     }
     return warm;
 }

@@ -195,7 +195,7 @@ static bool read_kind(const json_t *root, const Model *target, const char *place
 
 static bool read_config(Adapter *a, const Model *target, const char *path, Error *e) {
     if (!file_exists(path)) return error_input(e, "cannot read '%s': give an adapter's directory", path);
-    json_t *root = json_from_file(path, MAX_JSON, e);
+    json_auto_t *root = json_from_file(path, MAX_JSON, e);
     bool ok = root && (json_is_object(root) || error_input(e, "'%s' must be a JSON object", path));
     bool block = ok && block_is(root), eagle = ok && !block && eagle_is(root), ours = !block && !eagle;
     ok = ok && (block   ? block_read(a, root, target, path, e) && adapter_check(&a->kind, target, path, e)
@@ -204,15 +204,13 @@ static bool read_config(Adapter *a, const Model *target, const char *path, Error
     if (ok && ours) adapter_describe(a, &a->kind, target);
     if (ok && ours)
         a->trained = json_integer_value(json_object_get(json_object_get(root, "outpace_train"), "tokens"));
-    json_decref(root);
     return ok;
 }
 
 bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error *e) {
     *a = (Adapter){.kind.variant = ADAPTER_KANGAROO};
-    char *path = file_path(dir, "config.json");
+    LOCAL_MEMORY char *path = file_path(dir, "config.json");
     bool ok = read_config(a, target, path, e);
-    mem_free(path);
     if (!ok) adapter_close(a);
     return ok;
 }
@@ -232,10 +230,8 @@ static bool bind(Adapter *a, int head, const Model *target, const Shard *shard, 
 static bool reread_eagle(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e) {
     if (a->kind.variant != ADAPTER_EAGLE || !eagle_has_hidden_norm(shard)) return true;
     a->kind.variant = ADAPTER_EAGLE3;
-    char *path = file_path(dir, "config.json");
-    bool ok = read_config(a, target, path, e);
-    mem_free(path);
-    return ok;
+    LOCAL_MEMORY char *path = file_path(dir, "config.json");
+    return read_config(a, target, path, e);
 }
 
 // Only an MTP layer may be in several files: its target's.

@@ -184,13 +184,12 @@ static bool read_draft(Adapter *a, const json_t *root, Shape *s, const Shape *ta
 bool block_read(Adapter *a, const json_t *root, const Model *target, const char *place, Error *e) {
     const json_t *inner = json_object_get(root, "transformer_layer_config");
     const json_t *model = field_present(root, TYPE) && inner ? inner : root;
-    char *text = json_text(model, 0);
+    LOCAL_MEMORY char *text = json_text(model, 0);
     Model m = {0};
     Shape *s = &m.shape;
     bool ok = refuse_others(model, place, e) && refuse_others(root, place, e) &&
               config_parse(&m, text, strlen(text), place, e) &&
               check_target(root, s, &target->shape, place, e);
-    mem_free(text);
     if (!ok) return false;
     s->tied_head = false;
     s->mask_token = 0;

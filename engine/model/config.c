@@ -297,20 +297,16 @@ bool config_read(Model *m, const json_t *root, const char *place, Error *e) {
 }
 
 bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Error *e) {
-    json_t *root = json_from_bytes(bytes, n, place, e);
+    json_auto_t *root = json_from_bytes(bytes, n, place, e);
     if (root) take_text_part(root);
-    bool ok = root && config_read(m, root, place, e);
-    json_decref(root);
-    return ok;
+    return root && config_read(m, root, place, e);
 }
 
 bool config_parse_generation(Model *m, const char *bytes, size_t n, const char *place, Error *e) {
-    json_t *root = json_from_bytes(bytes, n, place, e);
+    json_auto_t *root = json_from_bytes(bytes, n, place, e);
     if (!root) return false;
-    bool ok = json_is_object(root) ? read_eos(m, root, place, e)
-                                   : error_input(e, "'%s' must hold a JSON object", place);
-    json_decref(root);
-    return ok;
+    return json_is_object(root) ? read_eos(m, root, place, e)
+                                : error_input(e, "'%s' must hold a JSON object", place);
 }
 
 // --- named shapes

@@ -107,14 +107,13 @@ static void set_heads(const Translator *t, double *head, double *rotated) {
 // One number, or for each layer whether it has a window.
 static void set_pattern(const Translator *t) {
     const GgufValue *v = value(t, "attention.sliding_window_pattern");
-    json_t *types = json_array();
+    json_auto_t *types = json_array();
     for (size_t i = 0; v && v->list && i < v->count && i < SHAPE_MAX_LAYERS; i++)
         json_array_append_new(types,
                               json_string(gguf_number(v, i) != 0 ? "sliding_attention" : "full_attention"));
     bool listed = json_array_size(types) > 0 && number(t, "attention.sliding_window", 0) > 0;
     if (v && !v->list) set(t, "sliding_window_pattern", gguf_json(v));
     set(t, "layer_types", listed ? json_incref(types) : NULL);
-    json_decref(types);
 }
 
 // The scale of Gemma's scores isn't in the file. Only the 27B models have one that isn't of a head's size.
@@ -168,7 +167,7 @@ static json_t *scaled_rope(const Translator *t, const char *type) {
 
 static bool set_rope(const Translator *t) {
     const GgufValue *v = value(t, "rope.scaling.type");
-    json_t *type = v ? gguf_json(v) : NULL;
+    json_auto_t *type = v ? gguf_json(v) : NULL;
     const char *name = json_string_value(type) ? json_string_value(type) : "none";
     bool listed = has(t, "rope_factors_long.weight") || has(t, "rope_freqs.weight");
     bool ok = listed || strcmp(name, "longrope") != 0 ||
@@ -181,7 +180,6 @@ static bool set_rope(const Translator *t) {
                          t->g->place, t->name);
     if (ok && listed) set(t, "rope_scaling", listed_rope(t));
     else if (ok && strcmp(name, "none") != 0) set(t, "rope_scaling", scaled_rope(t, name));
-    json_decref(type);
     return ok;
 }
 
@@ -303,9 +301,8 @@ static void set_quantised(const Translator *t, Model *m) {
     char name[80] = "", form[32];
     for (size_t i = 0; i < sizeof keys / sizeof *keys && !*name; i++) {
         const GgufValue *v = gguf_find(t->g, keys[i]);
-        json_t *text = v && !v->list ? gguf_json(v) : NULL;
+        json_auto_t *text = v && !v->list ? gguf_json(v) : NULL;
         if (json_is_string(text)) snprintf(name, sizeof name, "%s", json_string_value(text));
-        json_decref(text);
     }
     if (!common) return;
     snprintf(form, sizeof form, "%s (GGUF)", type ? type : common);
@@ -314,14 +311,13 @@ static void set_quantised(const Translator *t, Model *m) {
 
 bool config_read_gguf(Model *m, const Gguf *g, const unsigned char *data, Error *e) {
     const GgufValue *v = gguf_find(g, "general.architecture");
-    json_t *name = v ? gguf_json(v) : NULL;
+    json_auto_t *name = v ? gguf_json(v) : NULL;
     Translator t = {.g = g, .data = data, .name = json_string_value(name), .config = json_object(), .e = e};
     const KnownName *known = NULL;
     bool ok = find_name(&t, t.name, &known) && translate(&t, known) && config_read(m, t.config, g->place, e);
     if (ok) read_form(&t, known, m);
     if (ok) set_quantised(&t, m);
     json_decref(t.config);
-    json_decref(name);
     return ok;
 }
 

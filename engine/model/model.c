@@ -71,7 +71,7 @@ static char *path_of(const ModelWeights *w, const WeightFile *file) {
 
 static bool bind_gguf(Model *m, ModelWeights *w, const Gguf *g, const char *path, FileView *view, Error *e) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *folder = file_directory(path);
+    LOCAL_MEMORY char *folder = file_directory(path);
     Shard shard = {safetensors_of_gguf(g), view->data, name};
     weights_take_layers(m, w);
     w->files = mem_new(1, sizeof *w->files);
@@ -80,7 +80,6 @@ static bool bind_gguf(Model *m, ModelWeights *w, const Gguf *g, const char *path
     snprintf(w->files[0].name, SHARD_NAME, "%s", name);
     bool ok = weights_bind(m, w, &shard, 1, folder, e);
     safetensors_release(&shard.header);
-    mem_free(folder);
     return ok;
 }
 
@@ -256,9 +255,8 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progr
 bool model_hold(Model *m, ModelWeights *w, const Progress *progress, Error *e) {
     bool coded = m->bits || m->valued, ok = true; // if so, nearly all of the weights are in memory already
     for (int i = 0; ok && i < w->file_count && !coded; i++) {
-        char *path = path_of(w, &w->files[i]);
+        LOCAL_MEMORY char *path = path_of(w, &w->files[i]);
         ok = hold_shard(m, &w->files[i], path, progress, e);
-        mem_free(path);
     }
     if (!ok) return false;
     w->held = true;
@@ -269,9 +267,8 @@ bool model_hold(Model *m, ModelWeights *w, const Progress *progress, Error *e) {
 bool model_is_unchanged(const ModelWeights *w, Error *e) {
     bool ok = true;
     for (int i = 0; ok && i < w->file_count; i++) {
-        char *path = path_of(w, &w->files[i]);
+        LOCAL_MEMORY char *path = path_of(w, &w->files[i]);
         ok = file_is_unchanged(&w->files[i].view, path, e);
-        mem_free(path);
     }
     return ok;
 }

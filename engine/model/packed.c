@@ -334,8 +334,8 @@ static void put_values(const Packed *p, size_t row, const uint8_t *codes, ScaleP
 static void unpack(const Binding *b, const Packed *p, const Tensor *t, unsigned char *data,
                    unsigned char *scales) {
     size_t bytes = tensor_row_bytes(t), scale_bytes = tensor_row_scale_bytes(t), have = SIZE_MAX;
-    uint8_t *tile = mem_new(TILE * p->columns, 1);
-    ScalePair *pairs = mem_new(p->groups, sizeof *pairs);
+    LOCAL_MEMORY uint8_t *tile = mem_new(TILE * p->columns, 1);
+    LOCAL_MEMORY ScalePair *pairs = mem_new(p->groups, sizeof *pairs);
     for (size_t r = 0; r < (size_t)t->rows; r++) {
         size_t row = binding_row(b, p->s, r), first = row / TILE * TILE;
         if (first != have) read_tile(p, first, tile);
@@ -347,8 +347,6 @@ static void unpack(const Binding *b, const Packed *p, const Tensor *t, unsigned 
             put_scales(p, &t->codes, row, scales + r * scale_bytes);
         }
     }
-    mem_free(tile);
-    mem_free(pairs);
 }
 
 bool packed_bind(const Binding *b, const WeightSpec *s, Error *e) {

@@ -184,12 +184,11 @@ bool safetensors_parse(const unsigned char *data, size_t size, const char *place
     size_t n = 0;
     *out = (Safetensors){0};
     if (!header_length(data, size, place, &n, e)) return false;
-    json_t *root = json_from_bytes((const char *)data + PREFIX, n, place, e);
+    json_auto_t *root = json_from_bytes((const char *)data + PREFIX, n, place, e);
     if (!root) return false;
     bool ok = json_is_object(root) || error_input(e, "the header of '%s' must be a JSON object", place);
     ok = ok && read_header(root, PREFIX + n, size, place, out, e) &&
          check_tiling(out, PREFIX + n, size, place, e);
-    json_decref(root);
     if (ok) safetensors_check(out, size);
     else safetensors_release(out);
     return ok;
@@ -243,17 +242,15 @@ bool safetensors_add(struct Output *out, const char *path, const TensorOut *tens
                           at, tensors[i].bytes);
     safetensors_end(&header);
     size_t bytes = header.length + at;
-    unsigned char *file = mem_try(bytes, 1);
+    LOCAL_MEMORY unsigned char *file = mem_try(bytes, 1);
     if (file) {
         memcpy(file, header.data, header.length);
         at = header.length;
         for (size_t i = 0; i < count; at += tensors[i++].bytes)
             memcpy(file + at, tensors[i].data, tensors[i].bytes);
     }
-    bool ok = file ? output_add(out, path, &(OutputKind){0}, file, bytes, e)
-                   : error_system(e, "out of memory writing '%s'", path);
-    mem_free(file);
-    return ok;
+    return file ? output_add(out, path, &(OutputKind){0}, file, bytes, e)
+                : error_system(e, "out of memory writing '%s'", path);
 }
 
 bool safetensors_write(const char *path, const TensorOut *tensors, size_t count, Error *e) {

@@ -59,12 +59,10 @@ void bpe_set_merge(Bpe *b, int left, int right, int rank, int id) {
 // The id of the joint piece, or -1.
 static int find_joined(const Bpe *b, const Piece *left, const Piece *right) {
     size_t n = left->length + right->length;
-    char *text = mem_new(n + 1, 1);
+    LOCAL_MEMORY char *text = mem_new(n + 1, 1);
     memcpy(text, left->text, left->length);
     memcpy(text + left->length, right->text, right->length);
-    int id = vocab_find(&b->vocab, text, n);
-    mem_free(text);
-    return id;
+    return vocab_find(&b->vocab, text, n);
 }
 
 bool bpe_add_merge(Bpe *b, const char *left, size_t left_n, const char *right, size_t right_n,

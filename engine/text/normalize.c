@@ -14,14 +14,13 @@ static bool normalize_part(const char *text, size_t n, int form, Text *out, Erro
     const utf8proc_uint8_t *bytes = (const utf8proc_uint8_t *)text;
     utf8proc_option_t options = UTF8PROC_STABLE | (utf8proc_option_t)form;
     utf8proc_ssize_t count = utf8proc_decompose(bytes, (utf8proc_ssize_t)n, NULL, 0, options);
-    utf8proc_int32_t *codes = count < 0 ? NULL : mem_new((size_t)count + 1, sizeof *codes);
+    LOCAL_MEMORY utf8proc_int32_t *codes = count < 0 ? NULL : mem_new((size_t)count + 1, sizeof *codes);
     bool ok = codes && utf8proc_decompose(bytes, (utf8proc_ssize_t)n, codes, count, options) == count;
     if (ok) {
         count = utf8proc_reencode(codes, count, options); // in place: UTF-8 needs no more than the codes do
         ok = count >= 0;
     }
     if (ok) text_add(out, (const char *)codes, (size_t)count);
-    mem_free(codes);
     return ok || error_system(e, "cannot normalize %zu bytes of text", n);
 }
 

@@ -268,11 +268,9 @@ static char *marked(const ModelPiece *p) {
 static bool add_token(const Model *m, int id) {
     const ModelPiece *p = &m->pieces[id];
     bool user = p->type == USER_DEFINED;
-    char *content = m->gguf && user ? marked(p) : mem_text(p->text, p->length);
+    LOCAL_MEMORY char *content = m->gguf && user ? marked(p) : mem_text(p->text, p->length);
     AddedToken a = {.id = id, .special = !user, .normalized = user};
-    bool ok = pipeline_add_token(m->t, a, content, m->place, m->e);
-    mem_free(content);
-    return ok;
+    return pipeline_add_token(m->t, a, content, m->place, m->e);
 }
 
 // User-defined pieces are sought in the normalized text but aren't normalized themselves, so they are added
@@ -303,10 +301,8 @@ static bool add_steps(const Model *m) {
     LOCAL_TEXT text = {0};
     text_printf(&text, STEPS, m->remove_extra ? ONE_SPACE : "", m->prefix ? PREFIX : "",
                 m->remove_extra ? 1 << 20 : (int)m->prefix); // each piece at the start loses its space
-    json_t *root = json_from_bytes(text_get(&text), text.length, "steps of sentencepiece", m->e);
-    bool ok = root && pipeline_read_steps(m->t, root, m->place, m->e);
-    json_decref(root);
-    return ok;
+    json_auto_t *root = json_from_bytes(text_get(&text), text.length, "steps of sentencepiece", m->e);
+    return root && pipeline_read_steps(m->t, root, m->place, m->e);
 }
 
 static bool fill(Model *m) { return check_file(m) && fill_bpe(m) && add_tokens(m) && add_steps(m); }

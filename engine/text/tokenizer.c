@@ -87,18 +87,15 @@ static const char *config_template(const json_t *config) {
 }
 
 static void take_template_of(Tokenizer *t, const char *dir) {
-    char *path = file_path(dir, "chat_template.jinja"),
-         *config_path = file_path(dir, "tokenizer_config.json");
+    LOCAL_MEMORY char *path = file_path(dir, "chat_template.jinja"),
+                      *config_path = file_path(dir, "tokenizer_config.json");
     char *jinja = NULL;
     size_t n;
-    json_t *config = file_exists(config_path) ? json_from_file(config_path, FILE_MAX, NULL) : NULL;
+    json_auto_t *config = file_exists(config_path) ? json_from_file(config_path, FILE_MAX, NULL) : NULL;
     if (file_exists(path)) file_read(path, FILE_MAX, &jinja, &n, NULL);
     const char *text = jinja ? jinja : config_template(config);
     if (text) take_template(t, text, config_token(config, "bos_token"), config_token(config, "eos_token"));
-    json_decref(config);
     mem_free(jinja);
-    mem_free(path);
-    mem_free(config_path);
 }
 
 bool tokenizer_has_template(const Tokenizer *t) { return t && t->has_template; }
@@ -119,11 +116,10 @@ Tokenizer *tokenizer_parse_gguf(const Gguf *g, Error *e) {
     Tokenizer *t = mem_new(1, sizeof *t);
     if (!(t = finish(t, pipeline_read_gguf(t, g, e)))) return NULL;
     const GgufValue *v = gguf_find(g, "tokenizer.chat_template");
-    json_t *text = v ? gguf_json(v) : NULL;
+    json_auto_t *text = v ? gguf_json(v) : NULL;
     if (json_is_string(text))
         take_template(t, json_string_value(text), gguf_piece(t, g, "tokenizer.ggml.bos_token_id"),
                       gguf_piece(t, g, "tokenizer.ggml.eos_token_id"));
-    json_decref(text);
     return t;
 }
 

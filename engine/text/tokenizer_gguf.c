@@ -66,7 +66,7 @@ typedef struct {
 
 static bool find_family(GgufVocabReader *r) {
     const GgufValue *v = gguf_find(r->g, "tokenizer.ggml.pre");
-    json_t *pre = v ? gguf_json(v) : NULL;
+    json_auto_t *pre = v ? gguf_json(v) : NULL;
     const char *name = json_string_value(pre);
     for (size_t i = 0; name && i < sizeof FAMILIES / sizeof *FAMILIES; i++)
         for (size_t k = 0; k < 4 && FAMILIES[i].names[k]; k++)
@@ -74,7 +74,6 @@ static bool find_family(GgufVocabReader *r) {
     if (!r->family)
         error_input(r->e, "tokenizer.ggml.pre '%.40s' in '%s' is not supported: %s are", name ? name : "",
                     r->g->place, FAMILIES_SUPPORTED);
-    json_decref(pre);
     return r->family != NULL;
 }
 
@@ -98,7 +97,7 @@ enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5 };
 
 static bool add_piece(const GgufVocabReader *r, const char *text, size_t n, size_t id, int type,
                       json_t *vocab, json_t *added) {
-    json_t *piece = memchr(text, 0, n) ? NULL : json_stringn(text, n);
+    json_auto_t *piece = memchr(text, 0, n) ? NULL : json_stringn(text, n);
     const char *key = json_string_value(piece);
     bool ok = piece || error_input(r->e, "token %zu in '%s' isn't UTF-8", id, r->g->place);
     if (ok && type == NORMAL)
@@ -108,7 +107,6 @@ static bool add_piece(const GgufVocabReader *r, const char *text, size_t n, size
     else if (ok && type != UNUSED)
         json_array_append_new(added, json_pack("{sI,ss,sb}", "id", (json_int_t)id, "content", key, "special",
                                                (int)(type != USER_DEFINED)));
-    json_decref(piece);
     return ok;
 }
 
@@ -169,7 +167,7 @@ static bool read_affixes(const GgufVocabReader *r, bool bos) {
 static bool read_bytes(GgufVocabReader *r) {
     json_t *vocab = json_object(), *merges = json_array(), *added = json_array();
     bool ok = find_family(r) && add_pieces(r, vocab, added) && add_merges(r, merges);
-    json_t *root =
+    json_auto_t *root =
         json_pack("{so,s{so,so}}", "added_tokens", added, "model", "vocab", vocab, "merges", merges);
     if (ok) {
         json_object_set_new(json_object_get(root, "model"), "ignore_merges",
@@ -180,14 +178,13 @@ static bool read_bytes(GgufVocabReader *r) {
         json_object_set_new(root, "decoder", json_pack("{ss}", "type", "ByteLevel"));
         ok = pipeline_read_root(r->t, root, r->g->place, r->e) && read_affixes(r, r->family->bos);
     }
-    json_decref(root);
     return ok;
 }
 
 bool pipeline_read_gguf(Tokenizer *t, const Gguf *g, Error *e) {
     GgufVocabReader r = {.t = t, .g = g, .e = e};
     const GgufValue *v = gguf_find(g, "tokenizer.ggml.model");
-    json_t *model = v ? gguf_json(v) : NULL;
+    json_auto_t *model = v ? gguf_json(v) : NULL;
     const char *name = json_string_value(model) ? json_string_value(model) : "";
     bool ok;
     if (strcmp(name, "gpt2") == 0) ok = read_bytes(&r);
@@ -195,6 +192,5 @@ bool pipeline_read_gguf(Tokenizer *t, const Gguf *g, Error *e) {
     else
         ok = error_input(e, "tokenizer.ggml.model '%.40s' in '%s' is not supported: gpt2 and llama are", name,
                          g->place);
-    json_decref(model);
     return ok;
 }

@@ -186,8 +186,6 @@ bool pipeline_read_root(Tokenizer *t, const json_t *root, const char *place, Err
 }
 
 bool pipeline_read_json(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e) {
-    json_t *root = json_from_bytes(bytes, n, place, e);
-    bool ok = root && pipeline_read_root(t, root, place, e);
-    json_decref(root);
-    return ok;
+    json_auto_t *root = json_from_bytes(bytes, n, place, e);
+    return root && pipeline_read_root(t, root, place, e);
 }

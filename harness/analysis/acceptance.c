@@ -138,7 +138,7 @@ static void compare_samples(const SampleSeen *a, const SampleSeen *b, Acceptance
 // --- all of them -----------------------------------------------------------------------------------------
 
 static bool sum_up(const PromptSum *sums, size_t count, Acceptance *out, Error *e) {
-    double *more = mem_new(count + 1, sizeof *more), *steps = mem_new(count + 1, sizeof *steps);
+    LOCAL_MEMORY double *more = mem_new(count + 1, sizeof *more), *steps = mem_new(count + 1, sizeof *steps);
     size_t prompts = 0;
     for (size_t i = 0; i < count; i++) {
         if (sums[i].steps <= 0) continue;
@@ -147,10 +147,7 @@ static bool sum_up(const PromptSum *sums, size_t count, Acceptance *out, Error *
     }
     out->more = out->all.steps ? (out->all.b - out->all.a) / (double)out->all.steps : NAN;
     out->interval = (Interval){NAN, NAN, NAN};
-    bool ok = prompts < 2 || bootstrap_ratio(more, steps, prompts, 2000, 0.95, 1, &out->interval, e);
-    mem_free(more);
-    mem_free(steps);
-    return ok;
+    return prompts < 2 || bootstrap_ratio(more, steps, prompts, 2000, 0.95, 1, &out->interval, e);
 }
 
 static bool compare_lists(const SampleList *a, const SampleList *b, Acceptance *out, Error *e) {

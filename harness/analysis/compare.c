@@ -166,7 +166,7 @@ static void drop_disturbed(JoinedList *l, size_t *starts, Ratio *out) {
 
 // Sorts the list. all: disturbed or not.
 static bool make_ratio(JoinedList *l, bool all, Ratio *out, Error *e) {
-    size_t *starts = mem_new(l->count + 1, sizeof *starts);
+    LOCAL_MEMORY size_t *starts = mem_new(l->count + 1, sizeof *starts);
     *out = (Ratio){.value = NAN, .interval = {NAN, NAN, NAN}, .samples = (int)l->count};
     if (l->count) qsort(l->items, l->count, sizeof *l->items, sample_order);
     if (!all) drop_disturbed(l, starts, out);
@@ -182,9 +182,7 @@ static bool make_ratio(JoinedList *l, bool all, Ratio *out, Error *e) {
                    .level = 0.95,
                    .seed = 1};
     ratio_of(l, NULL, &out->value);
-    bool ok = out->prompts < 2 || bootstrap(&b, &out->interval, NULL, e);
-    mem_free(starts);
-    return ok;
+    return out->prompts < 2 || bootstrap(&b, &out->interval, NULL, e);
 }
 
 // --- points ----------------------------------------------------------------------------------------------

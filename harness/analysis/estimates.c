@@ -113,13 +113,12 @@ bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
 bool estimates_ensure(Store **store, int64_t run, EstimatesScope scope, Error *e) {
     bool missing, ok = estimates_missing(*store, run, scope, &missing, e);
     if (ok && !missing) return true;
-    char *path = mem_text(store_path(*store), strlen(store_path(*store)));
+    LOCAL_MEMORY char *path = mem_text(store_path(*store), strlen(store_path(*store)));
     store_close(*store);
     *store = ok ? store_open(path, STORE_WRITE, NULL, NULL) : NULL;
     if (*store) estimates_make(*store, run, scope, NULL);
     store_close(*store);
     *store = ok ? store_open(path, STORE_READ, NULL, e) : NULL;
-    mem_free(path);
     return *store != NULL;
 }
 
@@ -265,8 +264,9 @@ static Rates rates_of(const TallyPair *p, const int *passes, int pass_count) {
 }
 
 void tally(TallyPair *pairs, int count, bool plain, Tally *out) {
-    size_t room = (size_t)count + 1, *starts = mem_new(room, sizeof *starts);
-    int *passes = mem_new(room, sizeof *passes);
+    size_t room = (size_t)count + 1;
+    LOCAL_MEMORY size_t *starts = mem_new(room, sizeof *starts);
+    LOCAL_MEMORY int *passes = mem_new(room, sizeof *passes);
     Pairs all = {.items = pairs,
                  .count = count,
                  .of_pair = mem_new(room, sizeof(Rates)),
@@ -292,6 +292,4 @@ void tally(TallyPair *pairs, int count, bool plain, Tally *out) {
     (void)ok;
     mem_free(all.of_pass);
     mem_free(all.of_pair);
-    mem_free(passes);
-    mem_free(starts);
 }

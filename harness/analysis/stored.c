@@ -25,12 +25,11 @@ static bool ask(Store *store, const char *sql, const char *text, int64_t number,
 // The folder may be a pattern, too, unless one of that name exists: then "res[1]/*.db" is not "res1/*.db".
 bool stored_match(const char *pattern, glob_t *out, Error *e) {
     const char *slash = strrchr(pattern, '/'), *c = pattern;
-    char *folder = mem_text(pattern, slash ? (size_t)(slash - pattern) : 0);
+    LOCAL_MEMORY char *folder = mem_text(pattern, slash ? (size_t)(slash - pattern) : 0);
     LOCAL_TEXT literal = {0};
     for (bool escape = slash && file_exists(folder); *c; c++)
         text_printf(&literal, "%s%c", escape && c < slash && strchr("*?[\\", *c) ? "\\" : "", *c);
     bool found = glob(text_get(&literal), GLOB_TILDE, NULL, out) == 0;
-    mem_free(folder);
     if (found) return true;
     globfree(out);
     return error_input(e, "no store matches '%s'", pattern);

@@ -29,7 +29,7 @@ bool bench_set_context(Session *s, int context, Random *r, Error *e) {
     bool hidden = s->shape.input != INPUT_TOKENS, ok = true;
     int tokens[PROMPT_CHUNK];
     if (s->cache.length == context) return true;
-    float *rows = hidden ? random_rows(s, PROMPT_CHUNK, r) : NULL;
+    LOCAL_MEMORY float *rows = hidden ? random_rows(s, PROMPT_CHUNK, r) : NULL;
     session_reset(s);
     for (int done = 0, n; ok && done < context; done += n) {
         n = context - done < PROMPT_CHUNK ? context - done : PROMPT_CHUNK;
@@ -37,7 +37,6 @@ bool bench_set_context(Session *s, int context, Random *r, Error *e) {
         ok = hidden ? session_prefill_hidden(s, tokens, n, rows, e)
                     : session_prefill(s, tokens, n, 0, 0, NULL, e);
     }
-    mem_free(rows);
     return ok;
 }
 

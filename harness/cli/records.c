@@ -44,9 +44,8 @@ static void put_value(const json_t *value, Text *out) {
         text_puts(out, shortest);
         return;
     }
-    char *text = json_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    LOCAL_MEMORY char *text = json_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
     text_csv(out, text);
-    mem_free(text);
 }
 
 void records_csv(json_t *list, Text *out) {
@@ -92,10 +91,9 @@ bool records_print(json_t *records, const char *rows, const Records *r, Error *e
         ok = json_print(json_incref(records), json_is_array(records) ? JSON_COMPACT : 0, stdout);
     else {
         json_t *list = rows ? json_object_get(records, rows) : records;
-        json_t *all = json_is_array(list) ? json_incref(list) : json_pack("[O]", records);
+        json_auto_t *all = json_is_array(list) ? json_incref(list) : json_pack("[O]", records);
         records_csv(all, &out);
         fputs(text_get(&out), stdout);
-        json_decref(all);
     }
     json_decref(records);
     return ok;

@@ -164,7 +164,7 @@ static bool add_run(Work *s, Error *e) {
                     .content_count = 2};
     // Without its window the shape is not the model's.
     const Adapter none[ADAPTER_ROLES] = {0};
-    char *shape = s->a->engine.no_window ? NULL : shape_text(&s->run.engine.model, none);
+    LOCAL_MEMORY char *shape = s->a->engine.no_window ? NULL : shape_text(&s->run.engine.model, none);
     StoreModel model = {.name = s->dir,
                         .hash = weights,
                         .path = s->dir,
@@ -172,11 +172,9 @@ static bool add_run(Work *s, Error *e) {
                         .dtype = model_dtype_name(&s->run.engine.model),
                         .stand_in = s->run.engine.model.stand_in[0] ? s->run.engine.model.stand_in : NULL,
                         .layers = s->run.engine.model.shape.layers};
-    bool ok = (s->a->again ? store_run_new(s->run.store, &run, &s->run.run, e)
-                           : store_run(s->run.store, &run, &s->run.run, &found, e)) &&
-              store_claim(s->run.store, s->run.run, e) && store_model(s->run.store, &model, &s->run.model, e);
-    mem_free(shape);
-    return ok;
+    return (s->a->again ? store_run_new(s->run.store, &run, &s->run.run, e)
+                        : store_run(s->run.store, &run, &s->run.run, &found, e)) &&
+           store_claim(s->run.store, s->run.run, e) && store_model(s->run.store, &model, &s->run.model, e);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------

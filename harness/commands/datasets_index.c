@@ -70,12 +70,12 @@ static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
         mem_free(text);
     }
     size_t n = 0;
-    unsigned char *bytes = ok ? datastore_make(ids.ids, (int)ids.count, tokenizer_size(t), &n, e) : NULL;
+    LOCAL_MEMORY unsigned char *bytes =
+        ok ? datastore_make(ids.ids, (int)ids.count, tokenizer_size(t), &n, e) : NULL;
     ok = bytes && output_add(&out, o->output, &DATASTORE, bytes, n, e) && output_finish(&out, e);
     if (ok)
         fprintf(out.streamed ? stderr : stdout, "wrote %zu tokens of %d files to %s\n", ids.count,
                 files->count, SHOWN(o->output));
-    mem_free(bytes);
     ids_release(&ids);
     tokenizer_close(t);
     output_release(&out);

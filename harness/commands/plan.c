@@ -115,7 +115,7 @@ static void print_part(const char *name, double seconds, const char *what, doubl
 
 static bool print_time(const Plan *p, const CostDone *done, Error *e) {
     int setups = p->schedule.setup_count;
-    CostPrice *prices = mem_new((size_t)setups, sizeof *prices);
+    LOCAL_MEMORY CostPrice *prices = mem_new((size_t)setups, sizeof *prices);
     bool ok = cost_prices(p, done, prices, e);
     CostParts parts = ok ? cost_parts(p, done, prices, NULL) : (CostParts){0};
     bool left = ok && parts.tokens > 0;
@@ -143,7 +143,6 @@ static bool print_time(const Plan *p, const CostDone *done, Error *e) {
                         prices[i].all_methods ? "a token" : "a step of one row", 1e3 * prices[i].token_s,
                         prices[i].all_methods ? "a row of prompts" : "each further row",
                         1e3 * prices[i].row_s, prices[i].from);
-    mem_free(prices);
     return ok;
 }
 

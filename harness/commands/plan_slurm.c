@@ -153,7 +153,7 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
     put_option(&run, "--threads", w->threads);
     put_option(&run, "--cache", w->cache);
     for (int i = 0; i < w->sets.count; i++) put_option(&run, "--set", w->sets.items[i]);
-    char *config = mem_printf("%s%s", *p->file == '-' ? "./" : "", p->file);
+    LOCAL_MEMORY char *config = mem_printf("%s%s", *p->file == '-' ? "./" : "", p->file);
     if (o->partition) {
         text_printf(&partition, "partition=%s", o->partition);
         options.items[options.count++] = text_get(&partition);
@@ -175,22 +175,21 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
                     .memory = memory(p),
                     .time = text_get(&limit),
                     .options = &options};
-    ok = ok && slurm_script(&job, out, e);
-    mem_free(config);
-    return ok;
+    return ok && slurm_script(&job, out, e);
 }
 
 // Parts begin anew, in stores of their own; a store of earlier runs tells how fast this machine is.
 static bool print_script(Plan *p, const SlurmOptions *o, Error *e) {
     CostDone done = {.rounds = mem_new((size_t)p->schedule.point_count, sizeof *done.rounds)};
-    CostPrice *prices = mem_new((size_t)p->schedule.setup_count, sizeof *prices);
+    LOCAL_MEMORY CostPrice *prices = mem_new((size_t)p->schedule.setup_count, sizeof *prices);
     // results/NAME of configs/NAME.yaml, or as the user named it; without slashes at its end, and not to be
     // taken for an option.
     const char *slash = strrchr(p->file, '/'), *base = slash ? slash + 1 : p->file, *dot = strrchr(base, '.');
     size_t n = o->stores ? strlen(o->stores) : 0;
     while (n > 1 && o->stores[n - 1] == '/') n--;
-    char *stores = n ? mem_printf("%s%.*s", *o->stores == '-' ? "./" : "", (int)n, o->stores)
-                     : mem_printf("results/%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
+    LOCAL_MEMORY char *stores =
+        n ? mem_printf("%s%.*s", *o->stores == '-' ? "./" : "", (int)n, o->stores)
+          : mem_printf("results/%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
     Parting parts = {0};
     LOCAL_TEXT script = {0};
     bool ok =
@@ -203,8 +202,6 @@ static bool print_script(Plan *p, const SlurmOptions *o, Error *e) {
     ok = ok && write_script(p, o, &parts, stores, &script, e) && file_make_directory(stores, e);
     if (ok) fputs(text_get(&script), stdout);
     store_close(done.store);
-    mem_free(stores);
-    mem_free(prices);
     mem_free(done.rounds);
     return ok;
 }
@@ -217,12 +214,11 @@ static bool plan_slurm(void *options, CommandLine *line, Error *e) {
                            "plan --slurm: --time is '%s', must be " SLURM_TIMES ", above 0, at most %d days",
                            o->time, SLURM_MOST_DAYS);
     o->sweep.shard = "1/1"; // also within a job
-    Plan *p = mem_new(1, sizeof *p);
+    LOCAL_MEMORY Plan *p = mem_new(1, sizeof *p);
     bool ok = plan_open(p, line->words.items[0], &o->sweep, e);
     if (ok) plan_warn(p);
     ok = ok && print_script(p, o, e);
     if (p->config) plan_release(p);
-    mem_free(p);
     return ok;
 }
 

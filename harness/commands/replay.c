@@ -144,9 +144,8 @@ static bool replay_dataset(const ReplayOptions *o, const char *name, Error *e) {
     request.limit = (size_t)o->limit;
     Dataset d = {0};
     ReplayTexts texts = {0};
-    char *model = shipped_model(o->record.model, e);
+    LOCAL_MEMORY char *model = shipped_model(o->record.model, e);
     Tokenizer *tokenizer = model ? tokenizer_open(model, e) : NULL;
-    mem_free(model);
     const Template *t = tokenizer && o->template ? tokenizer_template(tokenizer, o->template, e) : NULL;
     bool ok = tokenizer && (t || !o->template) && dataset_open(&d, &request, e) &&
               replay_texts(&d, tokenizer, t, &texts, e) && replay_sets(o, &texts, 1, e);

@@ -162,14 +162,13 @@ static bool open_word(Plan *p, const char *word, const RunOptions *o, Error *e) 
     Store *store = !file && file_exists(db) ? store_open(db, STORE_READ, NULL, NULL) : NULL;
     bool stored = store && stored_run(store, word, &id, NULL);
     store_close(store);
-    char *config = file ? NULL : shipped_config(word, stored ? NULL : e);
+    LOCAL_MEMORY char *config = file ? NULL : shipped_config(word, stored ? NULL : e);
     stored = stored && (!config || check_stored_options(o, NULL));
     if (config && stored)
         fprintf(stderr, "note: continuing the run '%s' of '%s'; the config is '%s'\n", SHOWN(word), SHOWN(db),
                 config);
     else if (config) fprintf(stderr, "note: running '%s'\n", config);
     file = file || (config && !stored);
-    mem_free(config);
     if (file) return plan_open(p, word, &o->sweep, e);
     return e->kind == ERROR_NONE && open_stored(p, word, o, e);
 }
@@ -182,14 +181,13 @@ static bool run(void *options, CommandLine *line, Error *e) {
     o->sweep.team = processes_team(&processes);
     interrupt_catch();
     interrupt_gently();
-    Plan *p = mem_new(1, sizeof *p);
+    LOCAL_MEMORY Plan *p = mem_new(1, sizeof *p);
     const char *word = line->words.items[0];
     bool ok = open_word(p, word, o, e);
     if (ok) {
         ok = measure(p, o, line->argc, line->argv, &line->code, e);
         plan_release(p);
     }
-    mem_free(p);
     processes_leave(&processes);
     return ok;
 }

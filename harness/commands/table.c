@@ -176,7 +176,7 @@ static void print_commands(const CatalogueItem *item, const Experiment *x) {
 
 static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
     char here[HERE_SIZE], path[256];
-    Experiment *x = mem_new(1, sizeof *x);
+    LOCAL_MEMORY Experiment *x = mem_new(1, sizeof *x);
     snprintf(path, sizeof path, "configs/%s.yaml", item->experiment);
     bool ok = find_here(store, item->experiment, here, e) &&
               (item->full || !file_exists(path) || experiment_open(x, path, NULL, e));
@@ -191,7 +191,6 @@ static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
             terminal_printf("%-10s %s\n", i ? "" : "chosen", x->chosen.items[i]);
     }
     experiment_release(x);
-    mem_free(x);
     return ok;
 }
 
@@ -199,7 +198,7 @@ static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
 
 // What needs no table: the items, one of them, or the claims.
 static bool print_catalogue(const TableArguments *a, const char *name, Error *e) {
-    Catalogue *c = mem_new(1, sizeof *c);
+    LOCAL_MEMORY Catalogue *c = mem_new(1, sizeof *c);
     const CatalogueItem *item = NULL;
     Store *store = NULL; // without one nothing was run yet; claims query an empty one
     bool there = file_exists(a->db), ok;
@@ -214,7 +213,6 @@ static bool print_catalogue(const TableArguments *a, const char *name, Error *e)
                           : print_items(c, store, &a->records, e));
     store_close(store);
     catalogue_release(c);
-    mem_free(c);
     return ok;
 }
 

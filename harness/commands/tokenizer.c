@@ -146,10 +146,8 @@ static bool take_document(void *state, const char *text, size_t n, Error *e) {
 // Only a file that this command wrote is replaced, and not one that a model was trained with ('outpace train'
 // puts it next to the model's config).
 static bool check(const TrainOptions *o, Output *out, const OutputKind *kind, Error *e) {
-    char *directory = file_directory(o->out), *config = file_path(directory, "config.json");
+    LOCAL_MEMORY char *directory = file_directory(o->out), *config = file_path(directory, "config.json");
     bool of_model = file_exists(o->out) && file_exists(config) && !o->force;
-    mem_free(directory);
-    mem_free(config);
     if (of_model)
         return error_input(
             e,

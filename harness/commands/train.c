@@ -164,10 +164,9 @@ static bool write_model(ModelRun *m, const char *dir, Error *e) {
                          .eos = m->run.eos,
                          .held_out_loss = m->run.held_out,
                          .tokenizer = m->run.file.tokenizer};
-    char *path = file_path(dir, "tokenizer.json");
+    LOCAL_MEMORY char *path = file_path(dir, "tokenizer.json");
     bool ok = output_add(&m->run.out, path, &(OutputKind){0}, m->tokenizer_json, m->tokenizer_bytes, e) &&
               export_model(&m->run.trainer, &notes, dir, &m->run.out, e);
-    mem_free(path);
     if (ok) fprintf(m->run.tell, "wrote the model to %s\n", SHOWN(dir));
     return ok;
 }

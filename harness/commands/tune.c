@@ -218,7 +218,7 @@ static bool make_room(const TuneArguments *a, Plan *p, Error *e) {
 }
 
 static bool tune_once(const TuneArguments *a, Tuned *tuned, CommandLine *line, Error *e) {
-    Plan *p = mem_new(1, sizeof *p);
+    LOCAL_MEMORY Plan *p = mem_new(1, sizeof *p);
     bool ok = tune_prepare(&a->ask, p, e);
     if (ok) {
         plan_warn(p);
@@ -226,7 +226,6 @@ static bool tune_once(const TuneArguments *a, Tuned *tuned, CommandLine *line, E
              (a->tree ? tune_tree(a, &a->race, p, e) : tune_prepared(a, &a->race, p, tuned, line, e));
         plan_release(p);
     }
-    mem_free(p);
     return ok;
 }
 

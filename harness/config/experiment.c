@@ -323,13 +323,12 @@ static bool read_method(Experiment *x, MethodSpec *m, Error *e) {
     if (*m->params && (m->matrix || m->zip))
         return yaml_error(at, e, "'%s' has parameters in its name and axes: move the former to 'matrix'",
                           m->name);
-    void *scratch = mem_new(1, m->info->param_size);
+    LOCAL_MEMORY void *scratch = mem_new(1, m->info->param_size);
     bool ok = args_parse(m->info->params, m->info->param_count, scratch, m->params, e) || yaml_within(at, e);
     if (ok && m->matrix) ok = read_axes(x, m, m->matrix, false, scratch, e);
     bool list = m->zip && m->zip->kind == NODE_LIST;
     for (YamlNode *map = list ? m->zip->first : m->zip; ok && map; map = list ? map->next : NULL)
         ok = read_axes(x, m, map, true, scratch, e);
-    mem_free(scratch);
     if (!ok || !stand_once(m, m->matrix, e) || !stand_once(m, m->zip, e)) return false;
     ok = !m->exclude || m->exclude->kind != NODE_MAP;
     for (const YamlNode *n = m->exclude ? m->exclude->first : NULL; ok && n; n = n->next)
@@ -407,14 +406,13 @@ bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *fi
                       const ExperimentChanges *changes, Error *e) {
     if (!parse(x, bytes, n, file, changes, e)) return false;
     // The config at the other scales, as written, must be one that can be run.
-    Experiment *other = mem_new(1, sizeof *other);
+    LOCAL_MEMORY Experiment *other = mem_new(1, sizeof *other);
     bool ok = true;
     for (int i = 0; ok && i < EXPERIMENT_SCALES; i++) {
         ok = !x->scales[i] ||
              parse(other, bytes, n, file, &(ExperimentChanges){.scale = experiment_scales[i]}, e);
         experiment_release(other);
     }
-    mem_free(other);
     if (!ok) experiment_release(x);
     return ok;
 }

@@ -415,7 +415,7 @@ void point_name(const Experiment *x, const Point *p, PointName *out) {
     const MethodInfo *info = m ? m->info : method_find("autoregressive", NULL);
     *out = (PointName){.method = info->name};
     const char *colon = strchr(p->decoder, ':');
-    void *values = mem_new(1, info->param_size ? info->param_size : 1);
+    LOCAL_MEMORY void *values = mem_new(1, info->param_size ? info->param_size : 1);
     args_defaults(info->params, info->param_count, values);
     bool ok = !colon || args_parse(info->params, info->param_count, values, colon + 1, NULL);
     assert(ok); // the sweep has written it
@@ -426,7 +426,6 @@ void point_name(const Experiment *x, const Point *p, PointName *out) {
     if (m) name_axes(info, p, values, m->zip, !m->label, &out->label);
     for (int i = 0; i < SETTINGS_SECTIONS; i++)
         name_axes(info, p, values, x->settings[i], false, &out->label);
-    mem_free(values);
 }
 
 void point_name_release(PointName *n) {

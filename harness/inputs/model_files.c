@@ -24,7 +24,7 @@
 // ends with its process, however that ends, and its file DIR.lock stays: nobody can tell whether it is the
 // one that another process waits for. -1 with e filled.
 static int lock_directory(const char *dir, Error *e) {
-    char *above = file_directory(dir), *path = mem_printf("%s.lock", dir);
+    LOCAL_MEMORY char *above = file_directory(dir), *path = mem_printf("%s.lock", dir);
     bool there = file_make_directory(above, e), held = false;
     int fd = there ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
@@ -34,8 +34,6 @@ static int lock_directory(const char *dir, Error *e) {
         error_system(e, "cannot lock '%s': %s; --cache names a directory on another disk", path,
                      strerror(errno));
     if (!held && fd >= 0) close(fd);
-    mem_free(above);
-    mem_free(path);
     return held ? fd : -1;
 }
 
@@ -44,9 +42,8 @@ static int lock_directory(const char *dir, Error *e) {
 // The directory's name is a hash of its content: the shape's file, whatever its name, and the seed.
 static char *synth_place(const char *shape, uint64_t seed, const char *cache, Error *e) {
     char hash[SHA256_TEXT], name[256];
-    char *file = shape_file(shape, e);
+    LOCAL_MEMORY char *file = shape_file(shape, e);
     bool ok = file && sha256_file(file, hash, e);
-    mem_free(file);
     if (!ok) return NULL;
     const char *slash = strrchr(shape, '/'), *base = slash ? slash + 1 : shape;
     snprintf(name, sizeof name, "random/%.100s-%" PRIu64 "-%.16s", base, seed, hash);
@@ -193,10 +190,8 @@ Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e) {
                     SYNTH_TOKENIZER_MIN);
         return NULL;
     }
-    char *text = synth_tokenizer(f->model.shape.vocab);
-    Tokenizer *t = text ? tokenizer_parse(text, strlen(text), "tokenizer.json", e) : NULL;
-    mem_free(text);
-    return t;
+    LOCAL_MEMORY char *text = synth_tokenizer(f->model.shape.vocab);
+    return text ? tokenizer_parse(text, strlen(text), "tokenizer.json", e) : NULL;
 }
 
 void model_files_release(ModelFiles *f) {

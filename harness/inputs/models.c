@@ -286,9 +286,9 @@ static void add_shape_part(json_t *parts, const char *name, const Adapter *a) {
 
 char *shape_text(const Model *m, const Adapter adapters[ADAPTER_ROLES]) {
     const Shape *s = &m->shape;
-    json_t *parts = json_object();
+    json_auto_t *parts = json_object();
     for (int i = 0; i < ADAPTER_ROLES; i++) add_shape_part(parts, adapter_role_name(i), &adapters[i]);
-    json_t *o =
+    json_auto_t *o =
         json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "layers", s->layers, "width", s->width,
                   "heads", s->heads, "kv_heads", s->kv_heads, "head_dim", s->head_dim, "mlp_width",
                   s->mlp_width, "vocab", s->vocab, "context", s->context, "window", s->window);
@@ -299,10 +299,7 @@ char *shape_text(const Model *m, const Adapter adapters[ADAPTER_ROLES]) {
                                       s->experts.shared_width, "layers", layers_in(&s->sparse, s->layers)));
     if (json_object_size(parts)) json_object_set(o, "parts", parts);
     if (m->quantised[0]) json_object_set_new(o, "quantised", json_string(m->quantised));
-    json_decref(parts);
-    char *text = json_text(o, JSON_COMPACT);
-    json_decref(o);
-    return text;
+    return json_text(o, JSON_COMPACT);
 }
 
 void shape_warn(const Model *m, const char *name) {
@@ -339,9 +336,7 @@ static bool content_header(const char *path, char out[SHA256_TEXT], Error *e) {
 }
 
 bool content_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e) {
-    char *path = tokenizer_file(dir);
-    bool ok = path ? (gguf_named(path) ? content_header : sha256_file)(path, out, e)
-                   : error_input(e, "'%s' has no tokenizer", dir);
-    mem_free(path);
-    return ok;
+    LOCAL_MEMORY char *path = tokenizer_file(dir);
+    return path ? (gguf_named(path) ? content_header : sha256_file)(path, out, e)
+                : error_input(e, "'%s' has no tokenizer", dir);
 }

@@ -155,12 +155,10 @@ static IdList *add_prompt(PromptList *list) {
 static bool add_line(PromptList *list, const Tokenizer *t, const Template *template, const char *line,
                      size_t n, const char *path, int number, Error *e) {
     if (line[0] != '{') return encode_turn(t, template, line, n, add_prompt(list), e);
-    json_t *row = json_from_bytes(line, n, path, e);
+    json_auto_t *row = json_from_bytes(line, n, path, e);
     const char *text = row ? field_text(row, "prompt", path, e) : NULL;
-    bool ok = text ? encode_turn(t, template, text, strlen(text), add_prompt(list), e)
-                   : error_within(e, "line %d", number);
-    json_decref(row);
-    return ok;
+    return text ? encode_turn(t, template, text, strlen(text), add_prompt(list), e)
+                : error_within(e, "line %d", number);
 }
 
 static bool read_lines(const char *path, const Tokenizer *t, const Template *template, size_t most,

@@ -116,10 +116,9 @@ bool quality_greedy(Engine *model, Engine *original, const int *prompt, int n, i
     int room = least(model->session.context, original->session.context) - n;
     if (least(most, room) < 1) return true;
     bool ok = write_on(original, prompt, n, least(most, room), &out, e);
-    int *ids = mem_new((size_t)(n + out.tokens), sizeof *ids);
+    LOCAL_MEMORY int *ids = mem_new((size_t)(n + out.tokens), sizeof *ids);
     for (int i = 0; i < n + out.tokens; i++) ids[i] = i < n ? prompt[i] : out.ids[i - n];
     ok = ok && follow(&model->session, ids, n, out.tokens, sum, e);
-    mem_free(ids);
     decode_result_release(&out);
     return ok;
 }

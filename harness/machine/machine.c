@@ -114,7 +114,7 @@ static int read_usage(Usage *out) {
 
 // Processes that used at least a quarter of a core between two looks.
 static int count_busy(void) {
-    Usage *before = mem_new(2 * MAX_PROCESSES, sizeof *before);
+    LOCAL_MEMORY Usage *before = mem_new(2 * MAX_PROCESSES, sizeof *before);
     Usage *after = before + MAX_PROCESSES;
     int n = read_usage(before), busy = 0;
     usleep(LOOK_MICROSECONDS);
@@ -126,7 +126,6 @@ static int count_busy(void) {
         unsigned long long was = k < n ? before[k].ticks : 0;
         if (after[i].pid != getpid() && was && after[i].ticks >= was + (share ? share : 1)) busy++;
     }
-    mem_free(before);
     return busy;
 }
 
@@ -268,9 +267,8 @@ static void add_name(char *all, size_t size, const char *name) {
 }
 
 void environment_open(Environment *out, const Machine *m, const char *device) {
-    json_t *libraries = libraries_json();
+    json_auto_t *libraries = libraries_json();
     *out = (Environment){.libraries = json_text(libraries, 0)};
-    json_decref(libraries);
     out->on = (StoreEnvironment){.version = version_text(),
                                  .compiler = version_compiler(),
                                  .libraries = out->libraries,

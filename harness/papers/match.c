@@ -266,7 +266,7 @@ bool method_text_expand(const char *text, const char *ran, Text *out, Error *e) 
     snprintf(name, sizeof name, "%.*s", (int)n, text);
     const MethodInfo *m = method_find(name, e);
     if (!m) return false;
-    void *values = mem_new(1, m->param_size ? m->param_size : 1);
+    LOCAL_MEMORY void *values = mem_new(1, m->param_size ? m->param_size : 1);
     LOCAL_TEXT given = {0};
     for (const char *at = params; *at; at += n + (at[n] != 0)) {
         size_t key = strcspn(at, "=");
@@ -286,7 +286,6 @@ bool method_text_expand(const char *text, const char *ran, Text *out, Error *e) 
         text_printf(out, "%s%s=", out->length ? "," : "", p->name);
         arg_write(p, values, out);
     }
-    mem_free(values);
     return ok;
 }
 

@@ -127,7 +127,7 @@ static void put_cell(const PublishedLengths *l, const LengthPrice *prices, int b
 }
 
 void lengths_put(const PublishedLengths *l, const Prediction *p, const LengthsPrice *how, RecordTable *t) {
-    LengthPrice *prices = mem_new((size_t)l->count, sizeof *prices);
+    LOCAL_MEMORY LengthPrice *prices = mem_new((size_t)l->count, sizeof *prices);
     for (int b = 0; b < p->bits.count; b++)
         for (int k = 0; k < p->batches.count; k++) {
             PredictionCell cell = {.batch = p->batches.items[k], .bits = p->bits.items[b]};
@@ -136,5 +136,4 @@ void lengths_put(const PublishedLengths *l, const Prediction *p, const LengthsPr
             for (int i = 0; i < l->count; i++) prices[i] = price_of(&l->items[i], &pricing, how, batch);
             put_cell(l, prices, batch, cell.bits, t);
         }
-    mem_free(prices);
 }

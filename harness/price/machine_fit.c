@@ -102,11 +102,9 @@ static bool save(const SurfaceArguments *a, const Tested *t, Output *out, Error 
     text_printf(&sheet, "as in '%s', which names its source", a->machine);
     text_printf(&reached, "fitted to '%s', steps of up to %d rows; median error of %d points held out %.1f%%",
                 a->surface, t->most, f->held_out.points, 100 * f->held_out.median);
-    char *text = hardware_write(&f->machine, text_get(&sheet), text_get(&reached));
-    bool ok = text ? output_add(out, a->save, &MACHINE, text, strlen(text), e) && output_finish(out, e)
-                   : error_system(e, "fit: cannot make '%s': a path is not UTF-8", a->save);
-    mem_free(text);
-    return ok;
+    LOCAL_MEMORY char *text = hardware_write(&f->machine, text_get(&sheet), text_get(&reached));
+    return text ? output_add(out, a->save, &MACHINE, text, strlen(text), e) && output_finish(out, e)
+                : error_system(e, "fit: cannot make '%s': a path is not UTF-8", a->save);
 }
 
 // The widths of --shape or of --model, with its own weights.
@@ -114,11 +112,10 @@ static bool open_model(const SurfaceArguments *a, StepModel *out, Error *e) {
     if (a->shape) return step_model_open(a->shape, out, e);
     Model model;
     ModelWeights weights = {.dir = NULL};
-    char *dir = shipped_model(a->model, e);
+    LOCAL_MEMORY char *dir = shipped_model(a->model, e);
     bool ok = dir && model_open(&model, &weights, dir, e);
     if (ok) *out = step_model_of(&model);
     model_close(&weights);
-    mem_free(dir);
     return ok;
 }
 

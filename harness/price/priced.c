@@ -183,7 +183,7 @@ void priced_release(PricedPoint *p) {
 static double decode_s(const PricedSample *s) { return s->passes_s + s->commit_s + s->host_s; }
 
 void priced_tally(const PricedPoint *point, const PricedPoint *baseline, Tally *out) {
-    TallyPair *pairs = mem_new((size_t)point->count + 1, sizeof *pairs);
+    LOCAL_MEMORY TallyPair *pairs = mem_new((size_t)point->count + 1, sizeof *pairs);
     int count = 0;
     for (int i = 0; i < point->count; i++) {
         const PricedSample *s = &point->samples[i], *b = baseline ? find(baseline, s->prompt, s->pass) : NULL;
@@ -199,7 +199,6 @@ void priced_tally(const PricedPoint *point, const PricedPoint *baseline, Tally *
                                      .base_prefill_s = b ? b->prefill_s : NAN};
     }
     tally(pairs, count, false, out);
-    mem_free(pairs);
 }
 
 double priced_step(const PricedPoint *point) {
@@ -256,10 +255,8 @@ bool step_model_open(const char *name, StepModel *out, Error *e) {
 }
 
 bool machine_open(const char *name, Hardware *out, Error *e) {
-    char *path = shipped_named("hardware", "machine", name, e);
-    bool ok = path && hardware_open(path, out, e);
-    mem_free(path);
-    return ok;
+    LOCAL_MEMORY char *path = shipped_named("hardware", "machine", name, e);
+    return path && hardware_open(path, out, e);
 }
 
 void priced_reads(Output *out, const char *machine, const char *shape) {

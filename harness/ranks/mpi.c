@@ -172,7 +172,7 @@ static bool receive_all(Mpi *m, Text *message) {
     for (int flag = 0; !flag; flag ? 0 : nanosleep(&nap, NULL))
         if (m->probe(0, TAG, m->world, &flag, m->ignore) != 0) return false;
     if (m->receive(&length, sizeof length, m->byte, 0, TAG, m->world, m->ignore) != 0) return false;
-    char *data = mem_new(length + 1, 1);
+    LOCAL_MEMORY char *data = mem_new(length + 1, 1);
     bool ok = true;
     for (uint64_t at = 0; ok && at < length; at += CHUNK) {
         uint64_t left = length - at;
@@ -181,7 +181,6 @@ static bool receive_all(Mpi *m, Text *message) {
     }
     text_clear(message);
     text_add(message, data, length);
-    mem_free(data);
     return ok;
 }
 

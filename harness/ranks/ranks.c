@@ -169,8 +169,8 @@ static int compare(const void *a, const void *b) {
 static bool time_gathers(const Team *team, size_t bytes, int times, double *median, Error *e) {
     Clock clock = clock_monotonic();
     size_t ranks = (size_t)team->count, n = (size_t)times;
-    char *mine = mem_new(bytes, 1), *all = mem_new(bytes, ranks);
-    double *took = mem_new(n, sizeof *took), *of_all = mem_new(n * ranks, sizeof *of_all);
+    LOCAL_MEMORY char *mine = mem_new(bytes, 1), *all = mem_new(bytes, ranks);
+    LOCAL_MEMORY double *took = mem_new(n, sizeof *took), *of_all = mem_new(n * ranks, sizeof *of_all);
     bool ok = true;
     for (int i = 0; ok && i < times; i++) {
         double start = clock_now(clock);
@@ -182,10 +182,6 @@ static bool time_gathers(const Team *team, size_t bytes, int times, double *medi
         for (size_t rank = 0; rank < ranks; rank++) took[i] = fmin(took[i], of_all[rank * n + i]);
     qsort(took, n, sizeof *took, compare);
     *median = took[n / 2];
-    mem_free(mine);
-    mem_free(all);
-    mem_free(took);
-    mem_free(of_all);
     return ok;
 }
 

@@ -86,7 +86,7 @@ static StoreParam *params_of(const Method *m, Text *texts) {
 static bool add_point(void *state, const Method *m, Error *e) {
     Recording *g = state;
     LOCAL_TEXT decoder = {0}, texts = {0};
-    StoreParam *params = params_of(m, &texts);
+    LOCAL_MEMORY StoreParam *params = params_of(m, &texts);
     text_printf(&decoder, "%s%s", m->info->name, m->info->param_count ? ":" : "");
     args_write(m->info->params, m->info->param_count, m->values, &decoder);
     int64_t base = g->method ? g->ledger.points[point_of(g, 0)] : 0;
@@ -106,9 +106,7 @@ static bool add_point(void *state, const Method *m, Error *e) {
     bool ok = sha256_bytes(text_get(&all), all.length, hash, e);
     p.hash = hash;
     p.decoder = text_get(&decoder);
-    ok = ok && store_point(l->store, l->run, &p, &l->points[point_of(g, g->method)], e);
-    mem_free(params);
-    return ok;
+    return ok && store_point(l->store, l->run, &p, &l->points[point_of(g, g->method)], e);
 }
 
 // No forward ran, and the loop's own time is not a decode's.

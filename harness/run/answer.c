@@ -158,11 +158,10 @@ bool certify_greedy(Session *s, const IdList *prompt, const DecodeResult *want, 
     *out = (Divergence){.position = -1};
     if (n == want->tokens && n == got->tokens) return true;
     *out = (Divergence){n, n < want->tokens ? want->ids[n] : -1, n < got->tokens ? got->ids[n] : -1, 0};
-    int *all = join(prompt, want->ids, n);
+    LOCAL_MEMORY int *all = join(prompt, want->ids, n);
     session_reset(s);
     bool ok = session_prefill(s, all, last + n, 0, 0, NULL, e) && read_chain(s, all + last + n, 1, e);
     if (ok) out->margin = margin_of(session_logits(s, 0), s->shape.vocab);
-    mem_free(all);
     return ok;
 }
 
@@ -180,8 +179,9 @@ static double sampled_place(const float *p, int vocab, int token, double share) 
 bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count, SampledPlaces *out,
                      Error *e) {
     Sampler sampler = {0};
-    int vocab = s->shape.vocab, last = (int)prompt->count - 1, *all = join(prompt, ids, count);
-    float *p = mem_new((size_t)vocab, sizeof *p);
+    int vocab = s->shape.vocab, last = (int)prompt->count - 1;
+    LOCAL_MEMORY int *all = join(prompt, ids, count);
+    LOCAL_MEMORY float *p = mem_new((size_t)vocab, sizeof *p);
     sampler_init(&sampler, &out->sampling, vocab);
     session_reset(s);
     bool ok = session_prefill(s, all, last, 0, 0, NULL, e);
@@ -198,8 +198,6 @@ bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count
         ok = ok && session_commit(s, n - 1, n, e);
     }
     sampler_release(&sampler);
-    mem_free(p);
-    mem_free(all);
     return ok;
 }
 

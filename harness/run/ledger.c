@@ -22,7 +22,7 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
     const Experiment *x = in->experiment;
     // The parts of a sweep have the same uid in every store, so that merging makes one run of them. Other
     // runs get a random one.
-    char *uid = in->sweep->shards == 1 ? NULL : mem_text(in->hash, UID_DIGITS);
+    LOCAL_MEMORY char *uid = in->sweep->shards == 1 ? NULL : mem_text(in->hash, UID_DIGITS);
     StoreContent contents[INPUT_CONTENTS];
     for (int i = 0; i < in->content_count; i++) {
         const InputContent *c = &in->contents[i];
@@ -44,7 +44,6 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
                                                    "another store, --db FILE")
               : start->again      ? store_run_new(l->store, &run, &l->run, e)
                                   : store_run(l->store, &run, &l->run, &l->found, e);
-    mem_free(uid);
     return ok && store_claim(l->store, l->run, e);
 }
 
@@ -81,7 +80,7 @@ static bool add_models(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
     for (int i = 0; i < x->model_count; i++) {
         const InputModel *m = &l->inputs->models[i];
-        char *shape = shape_text(&m->model, m->adapters);
+        LOCAL_MEMORY char *shape = shape_text(&m->model, m->adapters);
         StoreModel row = {.name = x->models[i].name,
                           .hash = m->hash,
                           .path = m->files.target,
@@ -90,7 +89,6 @@ static bool add_models(Ledger *l, Error *e) {
                           .stand_in = m->model.stand_in[0] ? m->model.stand_in : NULL,
                           .layers = m->model.shape.layers};
         bool ok = store_model(l->store, &row, &l->models[i], e);
-        mem_free(shape);
         if (!ok) return false;
     }
     return true;
@@ -263,7 +261,7 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
     const Schedule *s = l->inputs->schedule;
     bool moved, ok = read_moved(l, &moved, e);
     if (!ok || moved) return ok; // another group's baseline may have run elsewhere
-    double *paces = mem_new((size_t)s->group_count, sizeof *paces);
+    LOCAL_MEMORY double *paces = mem_new((size_t)s->group_count, sizeof *paces);
     for (int i = 0; ok && i < s->group_count; i++) { // seconds per token over all samples
         int64_t point = l->points[s->members[s->groups[i].baseline]];
         Rows *r = rows_named(l->store, ledger_sql, "pace", point, e);
@@ -287,7 +285,6 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
     }
     ok = ok && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);
-    mem_free(paces);
     ledger_check(l);
     return ok;
 }

@@ -57,13 +57,12 @@ static bool read_shard(const char *text, int *shard, int *shards, Error *e) {
 static bool write_overrides(Plan *p, Error *e) {
     char part[32];
     snprintf(part, sizeof part, "%d/%d", p->shard + 1, p->shards);
-    json_t *words = json_array();
+    json_auto_t *words = json_array();
     bool ok = add_words(words, "--scale", p->changes.scale);
     for (int i = 0; ok && i < p->sets.count; i++) ok = add_words(words, "--set", p->sets.items[i]);
     ok = ok && add_words(words, "--model", p->changes.model) &&
          add_words(words, "--shard", p->shards > 1 ? part : NULL);
     p->overrides = ok ? json_text(words, JSON_COMPACT) : NULL;
-    json_decref(words);
     return p->overrides || error_input(e, "an override is not UTF-8");
 }
 
@@ -122,8 +121,8 @@ static double cost_of(const Plan *p, const Group *g, int point, const PointWork 
 }
 
 void plan_shards(Plan *p, int shards, int *shard_of) {
-    double *cost = mem_new((size_t)p->sweep.count, sizeof *cost);
-    PointWork *work = mem_new((size_t)p->schedule.point_count, sizeof *work);
+    LOCAL_MEMORY double *cost = mem_new((size_t)p->sweep.count, sizeof *cost);
+    LOCAL_MEMORY PointWork *work = mem_new((size_t)p->schedule.point_count, sizeof *work);
     inputs_work(&p->inputs, work);
     for (const Group *g = p->schedule.groups; g < p->schedule.groups + p->schedule.group_count; g++)
         for (int i = g->first; i < g->first + g->count; i++) {
@@ -131,8 +130,6 @@ void plan_shards(Plan *p, int shards, int *shard_of) {
             if (point < p->sweep.count) cost[point] = cost_of(p, g, point, &work[point]);
         }
     schedule_shards(&p->schedule, cost, shards, shard_of);
-    mem_free(work);
-    mem_free(cost);
 }
 
 // A part has a store of its own, unless the user names one.
@@ -141,12 +138,11 @@ static bool keep_shard(Plan *p, const SweepOptions *o, Error *e) {
     if (p->shards == 1) return true;
     if (o->db && strcmp(o->db, STORE_DEFAULT) == 0)
         p->db = mem_printf("%.*s.%d-%d.db", n, STORE_DEFAULT, p->shard + 1, p->shards);
-    int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of);
+    LOCAL_MEMORY int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of);
     plan_shards(p, p->shards, shard_of);
     inputs_release(&p->inputs);
     schedule_release(&p->schedule);
     sweep_cut(&p->sweep, shard_of, p->shard, p->shards);
-    mem_free(shard_of);
     if (!p->sweep.count)
         return error_input(e, "part %d/%d has no points: there are only %d", p->shard + 1, p->shards,
                            p->sweep.total);

@@ -41,12 +41,11 @@ void repeat_outliers(const double *seconds, int passes, int stride, bool *out) {
     static const double FAR = 5 * 1.4826, LEAST = 0.02;
     for (int i = 0; i < passes; i++) out[i] = false;
     if (passes < 3) return;
-    double *sorted = mem_new((size_t)passes, sizeof *sorted);
+    LOCAL_MEMORY double *sorted = mem_new((size_t)passes, sizeof *sorted);
     for (int i = 0; i < passes; i++) sorted[i] = seconds[i * stride];
     double middle = median(sorted, (size_t)passes), deviation = median_deviation(sorted, (size_t)passes);
     for (int i = 0; i < passes; i++)
         out[i] = fabs(seconds[i * stride] - middle) > fmax(FAR * deviation, LEAST * middle);
-    mem_free(sorted);
 }
 
 // --- a point ---------------------------------------------------------------------------------------------
@@ -198,9 +197,8 @@ bool progress_wants(const RunProgress *r, const Group *g, int passes, bool *want
 }
 
 bool progress_is_done(const RunProgress *r, const Group *g) {
-    bool *wanted = mem_new((size_t)g->count, sizeof *wanted);
+    LOCAL_MEMORY bool *wanted = mem_new((size_t)g->count, sizeof *wanted);
     bool any = progress_wants(r, g, baseline_of(r, g)->passes, wanted);
-    mem_free(wanted);
     return !any;
 }
 

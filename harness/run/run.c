@@ -271,7 +271,7 @@ static void order_round(const GroupRun *g, int round, int *order) {
 
 bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) {
     int n = g->group->count;
-    int *order = mem_new((size_t)n, sizeof *order);
+    LOCAL_MEMORY int *order = mem_new((size_t)n, sizeof *order);
     const DatasetPrompt *p = prompt_of(g, prompt);
     size_t from = g->answer_count;
     bool ok = true;
@@ -293,7 +293,6 @@ bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) 
         error_within(&why, "prompt '%s'", p->id);
         ok = fail_point(g, order[i], &why, e);
     }
-    mem_free(order);
     if (!ok || !compare_answers(g, from, e)) return false;
     count_answers(g, from);
     group_run_check(g);
@@ -365,7 +364,7 @@ static bool judge_batch(GroupRun *g, int first, int count, Error *e) {
 
 bool run_batch(GroupRun *g, int pass, int first, int count, const bool *wanted, Error *e) {
     int n = g->group->count;
-    int *order = mem_new((size_t)n, sizeof *order);
+    LOCAL_MEMORY int *order = mem_new((size_t)n, sizeof *order);
     BatchWork work = {.g = g, .first = first, .known = NOWHERE};
     size_t from;
     bool ok = true;
@@ -380,7 +379,6 @@ bool run_batch(GroupRun *g, int pass, int first, int count, const bool *wanted, 
         ok = batch_point(&work, order[i], pass, count, i, &from, e);
         if (order[i] == g->baseline && !point->progress->failed) work.known = from;
     }
-    mem_free(order);
     ok = ok && judge_batch(g, first, count, e);
     group_run_check(g);
     return ok;
@@ -472,7 +470,7 @@ static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
     size_t count = 0, capacity = 0;
     for (int i = 0; i < g->group->count; i++) {
         const PointProgress *p = g->points[i].progress;
-        bool *out = mem_new((size_t)p->passes, sizeof *out);
+        LOCAL_MEMORY bool *out = mem_new((size_t)p->passes, sizeof *out);
         for (int prompt = 0; prompt < p->prompts; prompt++) {
             int passes = 0;
             while (point_progress_has(p, passes, prompt)) passes++;
@@ -483,7 +481,6 @@ static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
                     (LedgerRepeat){g->points[i].point, pass, g->group->dataset, prompt};
             }
         }
-        mem_free(out);
     }
     bool ok = ledger_flag(r->ledger, list, count, FLAG_OUTLIER, e);
     mem_free(list);
@@ -533,7 +530,7 @@ static bool run_group(Run *r, const Group *group, Error *e) {
                   .env = group_env(r->in, group, &r->models, r->seams.clock, &r->watch),
                   .baseline = group->baseline - group->first};
     g.env.record = r->ledger->record;
-    bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
+    LOCAL_MEMORY bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
     group_init(&g, r->progress.points);
     bool ok = open_points(r, &g, e);
     PromptList prompts = {0};
@@ -548,7 +545,6 @@ static bool run_group(Run *r, const Group *group, Error *e) {
     for (int pass = 0; ok && progress_wants(&r->progress, group, pass, wanted); pass++)
         ok = run_pass(r, &g, pass, wanted, e);
     ok = ok && mark_outliers(r, &g, e);
-    mem_free(wanted);
     r->rounds += g.rounds;
     r->decode_s += g.decode_s;
     r->round_s += g.round_s;

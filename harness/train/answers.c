@@ -251,7 +251,7 @@ static bool make_missing(Answers *a, Error *e) {
 }
 
 bool train_run_answers(TrainRun *r, Error *e) {
-    char *own = r->answers->file ? NULL : train_run_beside(r, "answers.jsonl");
+    LOCAL_MEMORY char *own = r->answers->file ? NULL : train_run_beside(r, "answers.jsonl");
     Answers a = {.run = r, .o = r->answers, .file = own ? own : r->answers->file};
     text_printf(&a.head, "{\"outpace_answers\": \"%.*s\", \"max_tokens\": %d}\n", SHA256_TEXT - 1,
                 r->file.config.adapter->name, a.o->tokens);
@@ -269,6 +269,5 @@ bool train_run_answers(TrainRun *r, Error *e) {
     mem_free(a.missing);
     text_release(&a.head);
     prompts_release(&a.prompts);
-    mem_free(own);
     return ok;
 }

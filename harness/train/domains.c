@@ -159,12 +159,11 @@ static bool put_outputs(DomainWriter *w, double temperature, const DomainPrompt 
              decode(&w->models.target.session, &m, p->ids, p->count, &d, &r, e);
         // Decoded together, because a tokenizer may drop the blank before a text's first word.
         size_t n = (size_t)p->count, more = ok ? (size_t)r.tokens : 0;
-        int *ids = mem_new(n + more, sizeof *ids);
+        LOCAL_MEMORY int *ids = mem_new(n + more, sizeof *ids);
         memcpy(ids, p->ids, n * sizeof *ids);
         if (more) memcpy(ids + n, r.ids, more * sizeof *ids);
         ok = ok && tokenizer_decode(w->models.target.tokenizer, ids, n + more, true, &w->text, e);
         text_printf(&w->text, "\n%s\n", w->run->file.separator);
-        mem_free(ids);
         decode_result_release(&r);
     }
     method_close(&m);
@@ -178,7 +177,7 @@ bool domains_write(TrainRun *r, const DomainTexts *o, Error *e) {
     DomainWriter w = {.run = r, .o = o};
     ModelChoice c = {.target = o->model,
                      .engine = {.threads = r->file.config.threads, .progress = r->file.config.progress}};
-    DomainPrompt *list = mem_new((size_t)o->prompts, sizeof *list);
+    LOCAL_MEMORY DomainPrompt *list = mem_new((size_t)o->prompts, sizeof *list);
     int count = list_domains(&r->file, names);
     bool ok = models_open(&w.models, &c, e);
     for (int i = 0; ok && i < count; i++) {
@@ -192,6 +191,5 @@ bool domains_write(TrainRun *r, const DomainTexts *o, Error *e) {
     if (ok) fprintf(r->tell, "wrote %zu bytes of outputs to %s\n", w.text.length, SHOWN(o->file));
     models_close(&w.models);
     text_release(&w.text);
-    mem_free(list);
     return ok;
 }

@@ -77,23 +77,20 @@ static bool check_place(TrainRun *r, Error *e) {
     if (replaces)
         return error_input(e, "'%s' is there, and is not a checkpoint: give another directory, or --force",
                            r->checkpoint);
-    char *losses = losses_path(r);
-    bool ok = output_check(&r->out, losses, &(OutputKind){.start = curve_heads}, e) &&
-              export_check(r->file.out, r->adapter, r->file.tokenizer, &r->out, e) &&
-              output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
-    mem_free(losses);
-    return ok;
+    LOCAL_MEMORY char *losses = losses_path(r);
+    return output_check(&r->out, losses, &(OutputKind){.start = curve_heads}, e) &&
+           export_check(r->file.out, r->adapter, r->file.tokenizer, &r->out, e) &&
+           output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
 }
 
 static bool write_curve(TrainRun *r, Error *e) {
     const OutputKind kind = {.start = curve_heads};
     Output out = output_more(&r->out);
-    char *path = losses_path(r);
+    LOCAL_MEMORY char *path = losses_path(r);
     LOCAL_TEXT text = {0};
     curve_write(&r->curve, &text);
     bool ok = output_add(&out, path, &kind, text_get(&text), text.length, e) && output_finish(&out, e);
     output_release(&out);
-    mem_free(path);
     return ok;
 }
 
@@ -275,7 +272,7 @@ bool train_run_figure(const TrainRun *r, Error *e) {
     Output out = output_more(&r->out);
     PlotOptions o = {0};
     PlotLosses l = {.title = r->file.out, .count = r->curve.count};
-    double *numbers = mem_new(3 * l.count + 1, sizeof *numbers);
+    LOCAL_MEMORY double *numbers = mem_new(3 * l.count + 1, sizeof *numbers);
     for (size_t i = 0; i < l.count; i++) {
         numbers[i] = r->curve.points[i].step;
         numbers[l.count + i] = r->curve.points[i].loss;
@@ -287,7 +284,6 @@ bool train_run_figure(const TrainRun *r, Error *e) {
     bool ok = format_of(r->figure, &o.format, e) && plot_losses(&l, &o, r->figure, &out, e) &&
               output_finish(&out, e);
     output_release(&out);
-    mem_free(numbers);
     return ok;
 }
 

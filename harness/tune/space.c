@@ -219,8 +219,8 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
 
 static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Plan *out, Error *e) {
     SweepOptions o = {.shard = "1/1"};
-    json_t *config = config_json(ask, method);
-    char *text = json_text(config, 0);
+    json_auto_t *config = config_json(ask, method);
+    LOCAL_MEMORY char *text = json_text(config, 0);
     bool ok = add_sets(ask, method, fixed, &o.sets, e);
     if (ok && !text) ok = error_input(e, "tune: a name or path is not UTF-8");
     ok = ok && plan_parse(out, text, OWN_CONFIG, &o, e);
@@ -231,8 +231,6 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
         memmove(e->text, what, strlen(what) + 1);
     }
     for (int i = 0; i < o.sets.count; i++) mem_free((char *)o.sets.items[i]);
-    mem_free(text);
-    json_decref(config);
     return ok;
 }
 
@@ -266,10 +264,10 @@ static bool check_race(const Plan *p, Error *e) {
 
 bool tune_prepare(const TuneAsk *ask, Plan *out, Error *e) {
     const char *colon = strchr(ask->method, ':');
-    char *name = mem_text(ask->method, colon ? (size_t)(colon - ask->method) : strlen(ask->method));
+    LOCAL_MEMORY char *name =
+        mem_text(ask->method, colon ? (size_t)(colon - ask->method) : strlen(ask->method));
     *out = (Plan){0};
     const TuneMethod *method = ask->tree ? find_calibration(name, e) : tune_method_find(name, e);
-    mem_free(name);
     if (!method || !prepare(ask, method, colon ? colon + 1 : NULL, out, e)) return false;
     bool ok =
         (ask->tree ? check_tree(out, e) : check_race(out, e)) && inputs_make(&out->inputs, (Progress){0}, e);

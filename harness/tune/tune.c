@@ -348,7 +348,7 @@ static double seconds_of(const TuneSeat *s) {
 
 // Keeps the `most` that were fastest so far: all have answered the same prompts.
 static void cut(Tune *t, int most) {
-    Ranked *ranked = mem_new((size_t)t->in_count + 1, sizeof *ranked);
+    LOCAL_MEMORY Ranked *ranked = mem_new((size_t)t->in_count + 1, sizeof *ranked);
     int n = 0;
     for (int i = 0; i < t->in_count; i++) {
         int point = t->in_race[i];
@@ -359,7 +359,6 @@ static void cut(Tune *t, int most) {
     qsort(ranked, (size_t)n, sizeof *ranked, by_value);
     t->in_count = n < most ? n : most;
     for (int i = 0; i < t->in_count; i++) t->in_race[i] = ranked[i].point, t->asked[ranked[i].point] = true;
-    mem_free(ranked);
     tune_check(t);
 }
 
@@ -381,7 +380,7 @@ static bool halve(Tune *t, Error *e) {
 
 static bool take_sample(Tune *t, Error *e) {
     double from = spent_s(t);
-    Ranked *listed = mem_new((size_t)t->space->count, sizeof *listed);
+    LOCAL_MEMORY Ranked *listed = mem_new((size_t)t->space->count, sizeof *listed);
     int n = list_points(t, listed);
     bool ok = open_seat(t, t->space->count, e) && open_seat(t, listed[0].point, e);
     if (ok && t->out->end != TUNE_INTERRUPTED) {
@@ -398,7 +397,6 @@ static bool take_sample(Tune *t, Error *e) {
         if (ok && t->out->end != TUNE_INTERRUPTED)
             ok = t->o->exhaustive ? run_rung(t, HUGE_VAL, e) : halve(t, e);
     }
-    mem_free(listed);
     t->out->sample_rounds = t->rounds;
     t->out->sample_s = spent_s(t) - from;
     return ok;

@@ -170,11 +170,10 @@ bool import_lines(const StoreImport *from, bool (*take)(void *, const json_t *, 
         char place[PLACE];
         snprintf(place, sizeof place, "%s:%d", from->path, number);
         if (!is_blank(line, n)) {
-            json_t *object = json_from_bytes(line, n, place, e);
+            json_auto_t *object = json_from_bytes(line, n, place, e);
             bool ok = object &&
                       (json_is_object(object) || error_input(e, "%s: the line is no JSON object", place)) &&
                       take(state, object, place, e);
-            json_decref(object);
             if (!ok) return false;
         }
         line += n + 1;

@@ -61,7 +61,7 @@ typedef bool Take(void *state, const json_t *object, const char *place, Error *e
 
 // Calls `take` with the file's object, with each of its array, or with each line's.
 static bool each_object(const StoreImport *from, Take *take, void *state, Error *e) {
-    json_t *whole = json_loadb(from->bytes, from->size, JSON_REJECT_DUPLICATES, NULL);
+    json_auto_t *whole = json_loadb(from->bytes, from->size, JSON_REJECT_DUPLICATES, NULL);
     char place[PLACE];
     bool ok = true;
     if (!whole) return import_lines(from, take, state, e);
@@ -71,7 +71,6 @@ static bool each_object(const StoreImport *from, Take *take, void *state, Error 
         ok = json_is_object(json_array_get(whole, i)) ? take(state, json_array_get(whole, i), place, e)
                                                       : error_input(e, "%s: must be an object", place);
     }
-    json_decref(whole);
     return ok;
 }
 
@@ -182,7 +181,7 @@ static bool add_record(void *state, const json_t *o, const char *place, Error *e
         r->query = query;
         r->rows = rows_named(r->import->store, results_import_records, query, 0, e);
     }
-    char *text = json_text(o, JSON_COMPACT);
+    LOCAL_MEMORY char *text = json_text(o, JSON_COMPACT);
     Rows *rows = r->rows;
     rows_bind_text(rows, 1, text);
     rows_bind_int(rows, 2, r->number++);
@@ -195,7 +194,6 @@ static bool add_record(void *state, const json_t *o, const char *place, Error *e
                                                   : error_input(e, "%s: %s", where, rows_text(rows, WRONG));
     }
     bool read = rows_again(rows, ok, e);
-    mem_free(text);
     return read || (ok ? error_within(e, "%s", place) : false);
 }
 

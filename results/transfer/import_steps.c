@@ -397,11 +397,9 @@ static bool put(Import *m, const char *statement, int64_t first, int64_t second,
                 return error_input(e, "%s: '%s' of 'run' must be a text or a number", place, key);
         }
     }
-    char *text = json_text(from, JSON_COMPACT);
-    bool ok = sql_run(m->store, statement, VALUES(of_int(first), of_int(second), of_text(text)), e) ||
-              error_within(e, "%s: 'run'", place);
-    mem_free(text);
-    return ok;
+    LOCAL_MEMORY char *text = json_text(from, JSON_COMPACT);
+    return sql_run(m->store, statement, VALUES(of_int(first), of_int(second), of_text(text)), e) ||
+           error_within(e, "%s: 'run'", place);
 }
 
 // *list: under a key, NULL if there is none.

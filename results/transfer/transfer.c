@@ -75,9 +75,8 @@ static json_t *value_json(const Rows *r, int i) {
 static json_t *row_json(const Rows *r) {
     json_t *object = json_object();
     for (int i = 0; i < rows_columns(r); i++) {
-        json_t *value = value_json(r, i);
+        json_auto_t *value = value_json(r, i);
         if (json_object_set(object, rows_name(r, i), value)) json_object_set(object, "?", value);
-        json_decref(value);
     }
     return object;
 }
@@ -179,21 +178,19 @@ static void add_text(json_t *sample, const Rows *r, int column) {
     size_t n;
     if (rows_type(r, column) == VALUE_NULL) return;
     const char *text = rows_blob(r, column, &n), *end = text + n;
-    json_t *more = json_array();
+    json_auto_t *more = json_array();
     json_object_set_new(sample, "text", json_from_text(n ? text : ""));
     for (const char *at = text; n && (at = memchr(at, 0, (size_t)(end - at)));)
         json_array_append_new(more, json_from_text(++at));
     if (json_array_size(more)) json_object_set(sample, "more_text", more);
-    json_decref(more);
 }
 
 static bool add_scores(Store *s, json_t *sample, int64_t id, Error *e) {
     Rows *r = rows_named(s, results_transfer, "scores", id, e);
-    json_t *scores = json_object();
+    json_auto_t *scores = json_object();
     bool ok = true;
     while (ok && rows_next(r)) ok = set_key(s, scores, rows_text(r, 0), value_json(r, 1), e);
     if (json_object_size(scores)) json_object_set(sample, "scores", scores);
-    json_decref(scores);
     return rows_end(r, ok, e);
 }
 
@@ -216,9 +213,8 @@ static bool export_sample(Store *s, Rows *r, json_t **run, FILE *out, Error *e) 
     int64_t id = rows_int(r, SAMPLE_ID);
     add_ids(sample, r, IDS);
     add_text(sample, r, TEXT);
-    json_t *pieces = json_loads(rows_text(r, PIECES), 0, NULL);
+    json_auto_t *pieces = json_loads(rows_text(r, PIECES), 0, NULL);
     if (json_is_array(pieces)) json_object_set(sample, "pieces", pieces);
-    json_decref(pieces);
     bool ok = add_params(sample, rows_int(r, POINT_ID), s, e) && add_scores(s, sample, id, e) &&
               add_divergence(s, sample, id, e) &&
               add_list(sample, "steps", rows_json(s, "steps", id, 0, add_to_step, e));
@@ -355,13 +351,12 @@ static bool merge_attached(Store *s, const Store *other, StoreMerged *out, Error
     if (!sql_enter(s, e)) return false;
     LOCAL_TEXT script = {0};
     row_expand(results_merge, &script);
-    char *forget = sql_named(results_transfer, "forget");
+    LOCAL_MEMORY char *forget = sql_named(results_transfer, "forget");
     Rows *r = sql_script(s, text_get(&script), e) ? rows_named(s, results_transfer, "merged", 0, e) : NULL;
     if (rows_next(r))
         *out = (StoreMerged){rows_int(r, 0), rows_int(r, 1), .differ = rows_int(r, 2),
                              .altered = rows_int(r, 3)};
     bool ok = rows_end(r, true, e) && sql_script(s, forget, e) && store_unchanged(other, e);
-    mem_free(forget);
     return sql_leave(s, ok, e);
 }
 

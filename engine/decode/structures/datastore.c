@@ -179,10 +179,8 @@ unsigned char *datastore_make(const int *tokens, int count, int vocab, size_t *s
 
 bool datastore_write(const char *path, const int *tokens, int count, int vocab, Error *e) {
     size_t n;
-    unsigned char *bytes = datastore_make(tokens, count, vocab, &n, e);
-    bool ok = bytes && file_write(path, bytes, n, e);
-    mem_free(bytes);
-    return ok;
+    LOCAL_MEMORY unsigned char *bytes = datastore_make(tokens, count, vocab, &n, e);
+    return bytes && file_write(path, bytes, n, e);
 }
 
 // --- looking up

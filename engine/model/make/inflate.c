@@ -84,10 +84,10 @@ static void set_numbers(json_t *root, const json_t *small_root, const Model *sma
     double ratio = width > 0 ? small->shape.width / (double)width : 1; // config_parse refuses a bad width
     json_t *ends = json_array();
     for (int i = 0; i < small->eos_count; i++) json_array_append_new(ends, json_integer(small->eos[i]));
-    json_t *more = json_pack("{s:f, s:i, s:i, s:s, s:o}", "rms_norm_eps",
-                             (epsilon ? json_number_value(epsilon) : 1e-6) * ratio, "max_position_embeddings",
-                             small->shape.context, "real_vocab_size", small->shape.real_vocab, "torch_dtype",
-                             dtypes[small->dtype], "eos_token_id", ends);
+    json_auto_t *more = json_pack(
+        "{s:f, s:i, s:i, s:s, s:o}", "rms_norm_eps", (epsilon ? json_number_value(epsilon) : 1e-6) * ratio,
+        "max_position_embeddings", small->shape.context, "real_vocab_size", small->shape.real_vocab,
+        "torch_dtype", dtypes[small->dtype], "eos_token_id", ends);
     const char *type = json_string_value(json_object_get(root, "model_type"));
     const Architecture *a = type ? architecture_find(type) : NULL;
     if (!small->shape.window && a && a->shape.window) // else its default counts
@@ -97,7 +97,6 @@ static void set_numbers(json_t *root, const json_t *small_root, const Model *sma
                                        json_pack("{s:i, s:b, s:i}", "sliding_window", small->shape.window,
                                                  "use_sliding_window", true, "max_window_layers", 0));
     json_object_update(root, more);
-    json_decref(more);
 }
 
 enum { LABEL = 48 };
@@ -125,8 +124,9 @@ static void set_marks(json_t *root, const Sources *s, const char identity[SHA256
 
 // config.json of the large model, without marks; parsed into s->large.
 static json_t *large_config(Sources *s, Error *e) {
-    char *small_path = file_path(s->o->small, "config.json"), *shape_path = shape_file(s->o->shape, e);
-    json_t *small = shape_path ? read_object(small_path, e) : NULL;
+    LOCAL_MEMORY char *small_path = file_path(s->o->small, "config.json"),
+                      *shape_path = shape_file(s->o->shape, e);
+    json_auto_t *small = shape_path ? read_object(small_path, e) : NULL;
     json_t *root = small ? read_object(shape_path, e) : NULL;
     json_int_t vocabulary = json_integer_value(json_object_get(root, "vocab_size"));
     bool ok = root;
@@ -139,12 +139,8 @@ static json_t *large_config(Sources *s, Error *e) {
         take_over(root, small);
         set_numbers(root, small, &s->small);
     }
-    char *text = ok ? json_text(root, JSON_SORT_KEYS) : NULL;
+    LOCAL_MEMORY char *text = ok ? json_text(root, JSON_SORT_KEYS) : NULL;
     ok = ok && config_parse(&s->large, text, strlen(text), s->o->shape, e);
-    mem_free(text);
-    json_decref(small);
-    mem_free(small_path);
-    mem_free(shape_path);
     if (ok) return root;
     json_decref(root);
     return NULL;
@@ -240,16 +236,14 @@ static void choose_kind(Sources *s) {
 
 static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
     char adapter[SHA256_TEXT] = "none";
-    char *config = json_text(s->config, JSON_SORT_KEYS | JSON_COMPACT);
+    LOCAL_MEMORY char *config = json_text(s->config, JSON_SORT_KEYS | JSON_COMPACT);
     LOCAL_TEXT all = {0};
     bool ok = model_identity(&s->weights, s->o->small, identity, e);
     if (ok && s->o->adapter) ok = model_identity(&s->adapter.weights, s->o->adapter, adapter, e);
     text_printf(&all, "inflate %d\n%s\n%s\n%llu\n%s\n", FORMAT, identity, adapter,
                 (unsigned long long)s->o->seed, config);
     if (s->o->first) text_printf(&all, "first %d\n", s->o->first);
-    ok = ok && sha256_bytes(text_get(&all), all.length, s->key, e);
-    mem_free(config);
-    return ok;
+    return ok && sha256_bytes(text_get(&all), all.length, s->key, e);
 }
 
 // Replaces the model's config, which is part of the key, by the adapter's.
@@ -408,11 +402,8 @@ bool inflate_describe(const InflateOptions *o, Inflated *out, Error *e) {
 }
 
 bool inflate_is(const char *dir, const char key[SHA256_TEXT]) {
-    char *path = file_path(dir, "config.json");
-    json_t *root = file_exists(path) ? json_from_file(path, MADE_MAX_CONFIG, NULL) : NULL;
+    LOCAL_MEMORY char *path = file_path(dir, "config.json");
+    json_auto_t *root = file_exists(path) ? json_from_file(path, MADE_MAX_CONFIG, NULL) : NULL;
     const char *its = json_string_value(json_object_get(json_object_get(root, MARK), "key"));
-    bool same = its && strcmp(its, key) == 0;
-    json_decref(root);
-    mem_free(path);
-    return same;
+    return its && strcmp(its, key) == 0;
 }

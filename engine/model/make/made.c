@@ -18,17 +18,13 @@ enum { MAX_TOKENIZER = 64 << 20 };
 static const char UNFINISHED[] = "outpace-unfinished.json";
 
 bool made_text(const char *dir, const char *name, const char *text, Error *e) {
-    char *path = file_path(dir, name);
-    bool ok = file_write(path, text, strlen(text), e);
-    mem_free(path);
-    return ok;
+    LOCAL_MEMORY char *path = file_path(dir, name);
+    return file_write(path, text, strlen(text), e);
 }
 
 bool made_json(const char *dir, const char *name, const json_t *root, Error *e) {
-    char *text = json_text(root, JSON_INDENT(2));
-    bool ok = made_text(dir, name, text, e);
-    mem_free(text);
-    return ok;
+    LOCAL_MEMORY char *text = json_text(root, JSON_INDENT(2));
+    return made_text(dir, name, text, e);
 }
 
 static bool copy_file(const char *from_dir, const char *to_dir, const char *name, Error *e) {
@@ -92,8 +88,8 @@ static bool check_files(const Made *m, Error *e) {
 static bool check_owner(const Made *m, Error *e) {
     const char *name = holds(m->dir, "config.json") ? "config.json" : UNFINISHED;
     if (!holds(m->dir, name)) return check_files(m, e);
-    char *path = file_path(m->dir, name);
-    json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
+    LOCAL_MEMORY char *path = file_path(m->dir, name);
+    json_auto_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
     const char *type = json_string_value(json_object_get(root, "model_type"));
     bool is_adapter =
         (type && strcmp(type, "outpace_adapter") == 0) || json_object_get(root, "outpace_adapter");
@@ -105,8 +101,6 @@ static bool check_owner(const Made *m, Error *e) {
     else if (root && !ours)
         error_input(e, "'%s' holds %s; give another directory, or --force to replace it", m->dir,
                     m->adapter ? "a model, not an adapter" : "an adapter, not a model");
-    json_decref(root);
-    mem_free(path);
     return ours;
 }
 
@@ -178,11 +172,8 @@ bool made_replace(const Made *m, const json_t *config, Error *e) {
 }
 
 bool made_finish(const Made *m, Error *e) {
-    char *from = file_path(m->dir, UNFINISHED), *to = file_path(m->dir, "config.json");
-    bool ok = rename(from, to) == 0 || error_system(e, "cannot write '%s': %s", to, strerror(errno));
-    mem_free(from);
-    mem_free(to);
-    return ok;
+    LOCAL_MEMORY char *from = file_path(m->dir, UNFINISHED), *to = file_path(m->dir, "config.json");
+    return rename(from, to) == 0 || error_system(e, "cannot write '%s': %s", to, strerror(errno));
 }
 
 void made_abandon(const Made *m) {

@@ -203,9 +203,9 @@ bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
     QuantisePlan p;
     Made made = {dir, "quantise", MARK, .force = o->force};
     if (!model_open(&m, &w, o->from, e)) return false;
-    json_t *config = plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) ? config_of(&w, o, e) : NULL;
+    json_auto_t *config =
+        plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) ? config_of(&w, o, e) : NULL;
     bool ok = config && weights_made(&p.out, &made, config, o->from, e);
-    json_decref(config);
     mem_free(p.parts);
     mem_free(p.out.tensors);
     model_close(&w);

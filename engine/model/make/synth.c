@@ -43,9 +43,8 @@ static bool apply_set(json_t *root, const char *set, Error *e) {
 }
 
 static json_t *read_config(const SynthOptions *o, Error *e) {
-    char *path = shape_file(o->shape, e);
+    LOCAL_MEMORY char *path = shape_file(o->shape, e);
     json_t *root = path ? json_from_file(path, MADE_MAX_CONFIG, e) : NULL;
-    mem_free(path);
     bool ok =
         root && (json_is_object(root) || error_input(e, "the shape '%s' must be a JSON object", o->shape));
     for (int i = 0; ok && i < o->set_count; i++) ok = apply_set(root, o->sets[i], e);
@@ -134,9 +133,8 @@ static Made made_in(const char *dir, bool adapter, bool force) {
 
 static bool write_tokenizer(const char *dir, int vocab, Error *e) {
     if (vocab < SYNTH_TOKENIZER_MIN) return true; // ids only
-    char *text = synth_tokenizer(vocab);
+    LOCAL_MEMORY char *text = synth_tokenizer(vocab);
     bool ok = made_text(dir, "tokenizer.json", text, e);
-    mem_free(text);
     return ok &&
            made_text(
                dir, "tokenizer_config.json",
@@ -146,29 +144,24 @@ static bool write_tokenizer(const char *dir, int vocab, Error *e) {
 }
 
 static bool write_generation(const char *dir, const json_t *config, Error *e) {
-    json_t *root = json_object();
+    json_auto_t *root = json_object();
     static const char *const keys[] = {"bos_token_id", "eos_token_id"};
     for (size_t i = 0; i < 2; i++)
         if (json_object_get(config, keys[i]))
             json_object_set(root, keys[i], json_object_get(config, keys[i]));
-    bool ok = made_json(dir, "generation_config.json", root, e);
-    json_decref(root);
-    return ok;
+    return made_json(dir, "generation_config.json", root, e);
 }
 
 static bool describe(const json_t *config, const char *place, Model *m, Error *e) {
-    char *text = json_text(config, 0);
+    LOCAL_MEMORY char *text = json_text(config, 0);
     *m = (Model){0};
     bool ok = config_parse(m, text, strlen(text), place, e);
-    mem_free(text);
     return ok && read_dtype(config, &m->dtype, e);
 }
 
 bool synth_describe(const SynthOptions *o, Model *out, Error *e) {
-    json_t *config = read_config(o, e);
-    bool ok = config && describe(config, o->shape, out, e);
-    json_decref(config);
-    return ok;
+    json_auto_t *config = read_config(o, e);
+    return config && describe(config, o->shape, out, e);
 }
 
 static bool synth(const char *dir, const json_t *config, SynthPlan *p, const SynthOptions *o, Error *e) {
@@ -187,9 +180,8 @@ static bool synth(const char *dir, const json_t *config, SynthPlan *p, const Syn
 bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
     SynthPlan p = {.out = {.shard_bytes = o->shard_bytes, .threads = o->threads, .progress = o->progress},
                    .seed = o->seed};
-    json_t *config = read_config(o, e);
+    json_auto_t *config = read_config(o, e);
     bool ok = config && synth(dir, config, &p, o, e);
-    json_decref(config);
     plan_release(&p);
     return ok;
 }
@@ -227,10 +219,8 @@ bool synth_named(const char *name) {
     size_t n = strlen(shape);
     if (n > 5 && strcmp(shape + n - 5, ".json") == 0) return file_exists(shape);
     if (file_exists(name) || strchr(name, '/')) return false;
-    char *path = shape_file(shape, NULL);
-    bool known = path != NULL;
-    mem_free(path);
-    return known;
+    LOCAL_MEMORY char *path = shape_file(shape, NULL);
+    return path != NULL;
 }
 
 static StoredTensor stored_as(const TensorPlan *t, size_t *at) {
@@ -294,12 +284,11 @@ static bool bind_numbers(Model *m, ModelWeights *w, SynthNumbers *n, const char 
     snprintf(file->name, SHARD_NAME, "the numbers of synth");
     n->memory = file->view.data;
     fill_here(n, m);
-    StoredTensor *sorted = mem_new(count, sizeof *sorted);
+    LOCAL_MEMORY StoredTensor *sorted = mem_new(count, sizeof *sorted);
     memcpy(sorted, n->stored, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_name);
     Shard shard = {{sorted, count}, file->view.data, file->name};
     bool ok = weights_bind(m, w, &shard, 1, name, e);
-    mem_free(sorted);
     m->numbers = n;
     return ok;
 }
@@ -313,7 +302,7 @@ bool synth_open(Model *m, ModelWeights *w, const char *name, Error *e) {
              BITS_GROUP);
     const char *const sets[] = {set};
     SynthOptions o = {.shape = shape, .sets = sets, .set_count = bits ? 1 : 0};
-    json_t *config = read_config(&o, e);
+    json_auto_t *config = read_config(&o, e);
     *m = (Model){0};
     *w = (ModelWeights){.dir = mem_text(name, strlen(name))};
     bool ok = config && describe(config, shape, m, e);
@@ -329,7 +318,6 @@ bool synth_open(Model *m, ModelWeights *w, const char *name, Error *e) {
         weights_take_layers(m, w);
         ok = ok && bind_numbers(m, w, w->numbers, name, e);
     }
-    json_decref(config);
     if (ok) return true;
     model_close(w);
     *m = (Model){0};
@@ -366,10 +354,9 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
             add_tensor(&p, w, !w->vector && w->rows > w->columns * 4);
     }
     adapter_config(kind, &target->shape, &text);
-    json_t *config = json_loads(text_get(&text), 0, NULL);
+    json_auto_t *config = json_loads(text_get(&text), 0, NULL);
     json_object_set_new(config, MARK, json_pack("{s:I}", "seed", (json_int_t)seed));
     bool ok = weights_made(&p.out, &made, config, NULL, e);
-    json_decref(config);
     plan_release(&p);
     return ok;
 }
@@ -431,9 +418,8 @@ char *synth_tokenizer(int size) {
     add_fixed(vocab, size);
     add_syllables(vocab, merges, pieces, FIRST_SYLLABLE, size);
     mem_free(pieces);
-    json_t *root = tokenizer_json(vocab, merges);
+    json_auto_t *root = tokenizer_json(vocab, merges);
     char *text = json_text(root, JSON_COMPACT), *line = mem_printf("%s\n", text);
     mem_free(text);
-    json_decref(root);
     return line;
 }

@@ -155,19 +155,16 @@ static void header_text(const WeightsOut *w, int shard, Text *t) {
 static bool write_shard_to(Crew *c, int shard, FilePart *part, Error *e) {
     WeightsOut *w = c->w;
     LOCAL_TEXT header = {0};
-    unsigned char *buffer = mem_new(BUFFER, 1);
+    LOCAL_MEMORY unsigned char *buffer = mem_new(BUFFER, 1);
     Pieces p = {.part = part, .piece = mem_try(PIECE, 1)};
-    if (!p.piece) { // the directory is cleared, as after any failure
-        mem_free(buffer);
+    if (!p.piece) // the directory is cleared, as after any failure
         return error_system(e, "out of memory for writing weights: %d bytes", PIECE);
-    }
     header_text(w, shard, &header);
     bool ok = put(&p, header.data, header.length);
     for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
         ok = write_tensor(c, i, &p, buffer, e);
     ok = ok && flush(&p);
     if (!ok && e->kind != ERROR_INTERRUPTED) error_system(e, "cannot write weights: %s", strerror(errno));
-    mem_free(buffer);
     mem_free(p.piece);
     return ok;
 }
@@ -195,11 +192,9 @@ static bool write_index(const WeightsOut *w, const char *dir, Error *e) {
         shard_name(w, w->tensors[i].shard, name);
         json_object_set_new(map, w->tensors[i].name, json_string(name));
     }
-    json_t *root =
+    json_auto_t *root =
         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)w->bytes, "weight_map", map);
-    bool ok = made_json(dir, "model.safetensors.index.json", root, e);
-    json_decref(root);
-    return ok;
+    return made_json(dir, "model.safetensors.index.json", root, e);
 }
 
 // The next shard to write, or -1.
@@ -238,9 +233,8 @@ static bool write_by_threads(WeightsOut *w, const char *dir, Error *e) {
 
 bool weights_out(WeightsOut *w, const char *dir, Error *e) {
     choose_shards(w);
-    char *inside = file_path(dir, "");
+    LOCAL_MEMORY char *inside = file_path(dir, "");
     bool ok = file_has_room(inside, (double)w->bytes, "the weights", e);
-    mem_free(inside);
     ok = ok && write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
     weights_out_check(w);
     assert(!ok || w->written == w->bytes);
