@@ -28,7 +28,8 @@ double law_some_match(double alpha, int i, double b) {
     return hit >= 1 ? 1 : -expm1(b * log1p(-hit));
 }
 
-double law_some_slope(double alpha, int i, double b) {
+// The derivative of law_some_match by alpha; infinite at alpha = 1, b < 1.
+static double law_some_slope(double alpha, int i, double b) {
     if (b == 0 || i == 0) return 0;
     double hit = pow(alpha, i), slope = i * pow(alpha, i - 1);
     if (hit >= 1) return b == 1 ? slope : b < 1 ? HUGE_VAL : 0;

@@ -36,7 +36,6 @@ typedef struct Law {
 bool law_is_valid(const Law *law);
 
 double law_some_match(double alpha, int i, double b); // 1 - (1 - alpha^i)^b: some guess is right for i
-double law_some_slope(double alpha, int i, double b); // its derivative by alpha; infinite at alpha = 1, b < 1
 double law_tail(const Law *law, int i);               // P(A >= i) of a step past filling; i >= 0
 double law_good_tokens(const Law *law);               // tokens of a good step: Eq. 5 with the terms
 double law_good_slope(const Law *law);                // its derivative by alpha

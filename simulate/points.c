@@ -320,7 +320,8 @@ static void open_point(const Points *points, int at, const FitOptions *o, Sample
     p->law.share = p->share = mem_new(POINTS_MOST_CANDIDATES + 1, sizeof *p->share);
 }
 
-double sample_most(const SamplePoint *p) {
+// The most tokens that a step after filling can emit.
+static double sample_most(const SamplePoint *p) {
     return p->law.terms & LAW_BONUS_DROPPED ? p->law.gamma : p->law.gamma + 1;
 }
 

@@ -111,6 +111,3 @@ void sample_count(SamplePoint *p, const double *accepted);
 // S of the point under (alpha, phi); tokens of a good step beyond the first, under alpha.
 double sample_predict(const SamplePoint *p, double alpha, double phi);
 double sample_gain(const SamplePoint *p, double alpha);
-
-// The most tokens that a step after filling can emit.
-double sample_most(const SamplePoint *p);

@@ -140,7 +140,8 @@ static void spread(Drafter *d, float *p, int vocab) {
     for (int i = 0; i < d->vocab; i++) p[d->ids[i]] = d->draws.p[i];
 }
 
-bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e) {
+// Adds the distribution that draws at `node` come from, which was read, to the target's tree, as *q.
+static bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e) {
     float *p;
     *q = add_distribution(d, tree, &p);
     if (!draws_distribution(&d->draws, d->session, node, p, e)) return false;

@@ -114,9 +114,6 @@ bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, E
 // The same from the logits of a guess, (session's vocab), which are left as they are.
 void drafter_propose_from(Drafter *d, const float *logits, Tree *tree, int parent, Draft *out);
 
-// Adds the distribution that draws at `node` come from, which was read, to the target's tree, as *q.
-bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e);
-
 // Guesses in the shape of a tree, written level by level, with one forward for each. Greedy: the child of
 // rank r is the model's r-th best token after its parent. Sampling: the children of a node are drawn in order
 // from its distribution, without replacement, and ranks don't matter; if no token is left, a child is

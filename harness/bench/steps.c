@@ -25,7 +25,8 @@ static float *random_rows(const Session *s, int count, Random *r) {
     return rows;
 }
 
-bool bench_set_context(Session *s, int context, Random *r, Error *e) {
+// Sets the session's sequence to `context` random tokens, unless it has that length already.
+static bool bench_set_context(Session *s, int context, Random *r, Error *e) {
     bool hidden = s->shape.input != INPUT_TOKENS, ok = true;
     int tokens[PROMPT_CHUNK];
     if (s->cache.length == context) return true;

@@ -89,9 +89,6 @@ typedef struct Benched {
 // f32.
 double bench_peak(const Benched *b);
 
-// Sets the session's sequence to `context` random tokens, unless it has that length already.
-bool bench_set_context(Session *s, int context, Random *r, Error *e);
-
 static inline int bench_sequences(const BenchPoint *p) { return p->sequences > 1 ? p->sequences : 1; }
 
 // Measures `point`; `one` is one token at this context (NULL: this is that one). The sequences are set to the

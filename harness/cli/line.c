@@ -26,7 +26,8 @@ bool line_due(const Line *l) {
     return l->on && now() - l->shown >= (l->terminal ? ON_A_TERMINAL_S : ELSEWHERE_S);
 }
 
-int line_columns(int descriptor) {
+// Columns of the terminal behind a descriptor; if unknown, $COLUMNS, or 80.
+static int line_columns(int descriptor) {
     struct winsize size;
     if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
     const char *told = getenv("COLUMNS");

@@ -98,8 +98,5 @@ void line_left(double seconds, Text *out); // "90 s left"
 // Shows only that. The work ends once interrupt_seen. `l` outlives it.
 Progress line_progress(Line *l);
 
-// Columns of the terminal behind a descriptor; if unknown, $COLUMNS, or 80.
-int line_columns(int descriptor);
-
 // How many bytes of UTF-8 text fit into so many columns.
 size_t line_fit(const char *text, int columns);

@@ -214,7 +214,8 @@ double priced_step(const PricedPoint *point) {
 
 enum { MOST_BYTES = 1 << 20 };
 
-StepModel step_model(const Shape *s, double weight_bytes) {
+// weight_bytes: of one number. The cache holds 16-bit numbers on every backend.
+static StepModel step_model(const Shape *s, double weight_bytes) {
     const Experts *x = &s->experts;
     return (StepModel){.layers = s->layers,
                        .width = s->width,

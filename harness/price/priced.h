@@ -50,8 +50,6 @@ double priced_step(const PricedPoint *point);
 
 // --- the model of a step
 
-// weight_bytes: of one number. The cache holds 16-bit numbers on every backend.
-StepModel step_model(const Shape *s, double weight_bytes);
 StepModel step_model_of(const Model *m); // with its own weights, codes too
 
 // A name under configs/shapes, or the path of a config.json; weights of 16 bits.

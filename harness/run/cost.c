@@ -13,7 +13,7 @@
 static const double HOST_RATE = 2e9;   // operations a second, of a table that the host makes: assumed
 static const double WIDE_SHARE = 0.65; // of the machine's peak, reached by a step of many rows: assumed
 
-Compute cost_compute(const Setup *s, const InputModel *m) {
+static Compute cost_compute(const Setup *s, const InputModel *m) {
     return compute_choose(s->settings->engine.compute, m->model.dtype);
 }
 

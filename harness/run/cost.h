@@ -40,7 +40,6 @@ CostParts cost_parts(const Plan *p, const CostDone *done, const CostPrice *price
 double cost_seconds(const CostParts *t);
 const char *cost_time_text(double seconds, char out[32]); // "90 s", "12 min", "3.4 h"
 
-Compute cost_compute(const Setup *s, const InputModel *m);
 // Bytes of weights; and of keys and values at the context that the prompts need.
 double cost_weights(const Plan *p, int setup);
 double cost_cache(const Plan *p, int setup);

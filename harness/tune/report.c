@@ -164,7 +164,8 @@ static void print_doubts(const TuneReport *p) {
     if (r->diverged) printf("           %d points wrote another text than the baseline\n", r->diverged);
 }
 
-void tune_print_use(const Plan *p, const char *method) {
+// The command that decodes by this method as the plan's points did.
+static void tune_print_use(const Plan *p, const char *method) {
     const ModelSpec *model = &p->experiment.models[0];
     const ModelFiles *files = &p->inputs.models[0].files;
     LOCAL_TEXT options = {0};

@@ -56,7 +56,7 @@ static double forward_seconds(const TuningCurve *c, const RankTree *t) {
     return sum;
 }
 
-double tree_seconds(const TreeCost *c, const RankTree *t) {
+static double tree_seconds(const TreeCost *c, const RankTree *t) {
     double rows = t->count + 1;
     return tuning_curve_at(&c->target, rows) + c->level_s * forward_seconds(&c->forward, t) +
            c->row_s * rows + c->step_s;

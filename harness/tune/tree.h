@@ -38,8 +38,6 @@ typedef struct TreeChoice {
     double tokens, seconds; // of a step, as expected
 } TreeChoice;
 
-double tree_seconds(const TreeCost *c, const RankTree *t);
-
 // The best tree with one guess at least, of at most `nodes` guesses in `levels` levels below the root. The
 // tree belongs to the caller.
 void tree_choose(const double *chance, int nodes, int levels, const TreeCost *c, TreeChoice *out);

@@ -128,6 +128,3 @@ typedef struct TuneReport {
 
 void tune_report(const TuneReport *r);
 json_t *tune_report_json(const TuneReport *r); // NULL: a name is not UTF-8
-
-// The command that decodes by this method as the plan's points did.
-void tune_print_use(const Plan *p, const char *method);
