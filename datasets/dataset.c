@@ -92,24 +92,21 @@ static bool load(Dataset *d, const char *bytes, size_t n, const char *place, con
 
 bool dataset_parse(Dataset *d, const char *bytes, size_t n, const char *place, const DatasetRequest *request,
                    Error *e) {
-    char *unpacked = NULL;
+    LOCAL_MEMORY char *unpacked = NULL;
     size_t size = n;
     bool ok = true;
     *d = (Dataset){.name = mem_text(request->name, strlen(request->name))};
     if (gzip_is(bytes, n)) ok = gzip_expand(bytes, n, place, MOST_UNPACKED, &unpacked, &size, e);
     ok = ok && load(d, unpacked ? unpacked : bytes, size, place, request, e);
-    mem_free(unpacked);
     if (!ok) dataset_release(d);
     return ok;
 }
 
 static bool open_path(Dataset *d, const char *path, const DatasetRequest *q, Error *e) {
-    char *bytes;
+    LOCAL_MEMORY char *bytes = NULL;
     size_t n;
     if (!file_read(path, MOST_BYTES, &bytes, &n, e)) return false;
-    bool ok = dataset_parse(d, bytes, n, path, q, e);
-    mem_free(bytes);
-    return ok;
+    return dataset_parse(d, bytes, n, path, q, e);
 }
 
 static bool not_found(const KnownFile *file, const DatasetRequest *q, Error *e) {

@@ -161,13 +161,11 @@ static bool run_script(GnuplotRun *r, const Text *script, Text *out, Error *e) {
 // Reads a file that gnuplot may have written in the folder, and removes it.
 static bool take(const char *folder, const char *name, Text *out, Error *e) {
     static const size_t MOST_BYTES = (size_t)1 << 30;
-    char *path = file_path(folder, name), *bytes = NULL;
+    LOCAL_MEMORY char *path = file_path(folder, name), *bytes = NULL;
     size_t n = 0;
     bool ok = !file_exists(path) || file_read(path, MOST_BYTES, &bytes, &n, e);
     if (bytes) text_add(out, bytes, n);
     unlink(path);
-    mem_free(bytes);
-    mem_free(path);
     return ok;
 }
 

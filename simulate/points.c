@@ -280,13 +280,11 @@ bool points_parse(const char *bytes, size_t n, const char *place, Points *out, E
 }
 
 bool points_open(const char *path, Points *out, Error *e) {
-    char *data;
+    LOCAL_MEMORY char *data = NULL;
     size_t size;
     *out = (Points){0};
     if (!file_read(path, POINTS_MOST_BYTES, &data, &size, e)) return false;
-    bool ok = points_parse(data, size, path, out, e);
-    mem_free(data);
-    return ok;
+    return points_parse(data, size, path, out, e);
 }
 
 void points_release(Points *p) {

@@ -141,13 +141,11 @@ bool surface_parse(const char *bytes, size_t n, const char *place, Surface *out,
 }
 
 bool surface_open(const char *path, Surface *out, Error *e) {
-    char *data;
+    LOCAL_MEMORY char *data = NULL;
     size_t size;
     *out = (Surface){0};
     if (!file_read(path, MOST_BYTES, &data, &size, e)) return false;
-    bool ok = surface_parse(data, size, path, out, e);
-    mem_free(data);
-    return ok;
+    return surface_parse(data, size, path, out, e);
 }
 
 void surface_release(Surface *s) {

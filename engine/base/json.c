@@ -90,12 +90,10 @@ json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e
 }
 
 json_t *json_from_file(const char *path, size_t max_size, Error *e) {
-    char *bytes;
+    LOCAL_MEMORY char *bytes = NULL;
     size_t n;
     if (!file_read(path, max_size, &bytes, &n, e)) return NULL;
-    json_t *root = json_from_bytes(bytes, n, path, e);
-    mem_free(bytes);
-    return root;
+    return json_from_bytes(bytes, n, path, e);
 }
 
 char *json_text(const json_t *value, size_t flags) {

@@ -105,7 +105,7 @@ static void find_more(const Cuda *first, char *out, size_t size) {
     int count = cuda_count(), used = 1;
     *out = 0;
     if (count < 2 || first->next) return;
-    Cuda *cards = mem_new((size_t)count, sizeof *cards);
+    LOCAL_MEMORY Cuda *cards = mem_new((size_t)count, sizeof *cards);
     cards[0] = *first;
     cards[0].first = cards;
     for (int i = 0; i < count && used < first->model->shape.layers; i++) {
@@ -119,7 +119,6 @@ static void find_more(const Cuda *first, char *out, size_t size) {
         name_cards(cards, out, size);
         break;
     }
-    mem_free(cards);
     gpu_use(first->ordinal);
 }
 

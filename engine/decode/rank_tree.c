@@ -170,12 +170,10 @@ bool rank_tree_read(RankTree *t, int depth, const char *text, Error *e) {
         if (strcmp(text, TREES[i].name) == 0) return rank_tree_parse(t, depth, TREES[i].paths, text, e);
     if (is_levels(text)) return parse_levels(t, depth, text, e);
     if (text[strspn(text, "0123456789;")] == 0) return rank_tree_parse(t, depth, text, "'tree'", e);
-    char *content;
+    LOCAL_MEMORY char *content = NULL;
     size_t size;
     if (!file_read(text, MOST_TEXT, &content, &size, e)) return false;
-    bool ok = rank_tree_parse(t, depth, content, text, e);
-    mem_free(content);
-    return ok;
+    return rank_tree_parse(t, depth, content, text, e);
 }
 
 // --- used

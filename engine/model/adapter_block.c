@@ -348,12 +348,11 @@ bool block_bind(Adapter *a, const Model *target, const Shard *shard, const char 
                            has(shard, "model.layers.0.self_attn.q_norm.weight");
     m->shape.qk_norm = a->kind.normed_heads ? QK_NORM_HEADS : QK_NORM_NONE;
     m->layers = a->weights.layers;
-    WeightSpec *specs = mem_new((size_t)layers * WEIGHTS, sizeof *specs);
+    LOCAL_MEMORY WeightSpec *specs = mem_new((size_t)layers * WEIGHTS, sizeof *specs);
     for (int layer = 0; layer < layers; layer++) name_weights(a, shard, layer, specs + layer * (int)WEIGHTS);
     for (int i = 0; ok && i < layers * (int)WEIGHTS; i++)
         ok = weight_bind(m, &a->weights, &specs[i], shard, dir, e);
     ok = ok && check_used(specs, layers, shard, dir, e) && adapter_read_maps(a, shard, dir, e);
-    mem_free(specs);
     if (!ok) return false;
     share_equal(&m->embedding, &target->embedding);
     share_equal(&m->head, &target->head);

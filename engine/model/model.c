@@ -189,12 +189,10 @@ static bool check_index(const json_t *index, const Shard *shards, int count, con
 }
 
 bool shards_open(ModelWeights *w, const char *dir, Shard *shards, Error *e) {
-    json_t *index = NULL;
+    json_auto_t *index = NULL;
     w->files = mem_new(MODEL_MAX_SHARDS, sizeof *w->files);
-    bool ok = list_shards(w, dir, &index, e) && open_shards(w, shards, dir, e) &&
-              check_index(index, shards, w->file_count, dir, e);
-    json_decref(index);
-    return ok;
+    return list_shards(w, dir, &index, e) && open_shards(w, shards, dir, e) &&
+           check_index(index, shards, w->file_count, dir, e);
 }
 
 void shards_close(const ModelWeights *w, Shard *shards) {
@@ -492,12 +490,10 @@ void model_describe(const Model *m, const ModelWeights *w, Text *out) {
 // --- identity
 
 static bool add_config(const char *dir, Text *out, Error *e) {
-    char *bytes = NULL, *path = file_path(dir, "config.json");
+    LOCAL_MEMORY char *bytes = NULL, *path = file_path(dir, "config.json");
     size_t n;
     bool ok = file_read(path, MAX_JSON, &bytes, &n, e);
     if (ok) text_add(out, bytes, n);
-    mem_free(bytes);
-    mem_free(path);
     return ok;
 }
 

@@ -89,13 +89,12 @@ static const char *config_template(const json_t *config) {
 static void take_template_of(Tokenizer *t, const char *dir) {
     LOCAL_MEMORY char *path = file_path(dir, "chat_template.jinja"),
                       *config_path = file_path(dir, "tokenizer_config.json");
-    char *jinja = NULL;
+    LOCAL_MEMORY char *jinja = NULL;
     size_t n;
     json_auto_t *config = file_exists(config_path) ? json_from_file(config_path, FILE_MAX, NULL) : NULL;
     if (file_exists(path)) file_read(path, FILE_MAX, &jinja, &n, NULL);
     const char *text = jinja ? jinja : config_template(config);
     if (text) take_template(t, text, config_token(config, "bos_token"), config_token(config, "eos_token"));
-    mem_free(jinja);
 }
 
 bool tokenizer_has_template(const Tokenizer *t) { return t && t->has_template; }
@@ -161,15 +160,13 @@ char *tokenizer_file(const char *dir) {
 
 Tokenizer *tokenizer_open(const char *dir, Error *e) {
     if (gguf_named(dir)) return open_gguf(dir, e);
-    char *path = tokenizer_file(dir), *bytes = NULL;
+    LOCAL_MEMORY char *path = tokenizer_file(dir), *bytes = NULL;
     size_t n;
     Tokenizer *t = NULL;
     if (!path) error_input(e, "'%s' has neither tokenizer.json nor tokenizer.model", dir);
     else if (file_read(path, FILE_MAX, &bytes, &n, e))
         t = (text_ends(path, ".model") ? tokenizer_parse_model : tokenizer_parse)(bytes, n, path, e);
     if (t) take_template_of(t, dir);
-    mem_free(bytes);
-    mem_free(path);
     return t;
 }
 

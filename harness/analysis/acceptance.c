@@ -151,7 +151,7 @@ static bool sum_up(const PromptSum *sums, size_t count, Acceptance *out, Error *
 }
 
 static bool compare_lists(const SampleList *a, const SampleList *b, Acceptance *out, Error *e) {
-    PromptSum *sums = mem_new(a->count + 1, sizeof *sums);
+    LOCAL_MEMORY PromptSum *sums = mem_new(a->count + 1, sizeof *sums);
     size_t count = 0;
     out->first = mem_new(a->count + 1, sizeof *out->first);
     for (size_t i = 0, k = 0; i < a->count && k < b->count;) {
@@ -167,9 +167,7 @@ static bool compare_lists(const SampleList *a, const SampleList *b, Acceptance *
         i += by <= 0;
         k += by >= 0;
     }
-    bool ok = sum_up(sums, count, out, e);
-    mem_free(sums);
-    return ok;
+    return sum_up(sums, count, out, e);
 }
 
 bool acceptance_compare(Store *a, int64_t point_a, Store *b, int64_t point_b, Acceptance *out, Error *e) {

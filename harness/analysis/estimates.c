@@ -91,7 +91,7 @@ static bool make_tasks(Store *store, int64_t point, PairList *list, Error *e) {
 }
 
 bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
-    int64_t *points = NULL;
+    LOCAL_MEMORY int64_t *points = NULL;
     PairList list = {0};
     size_t count = 0, capacity = 0;
     Rows *r = rows_named(store, estimates_sql, "points", run, e);
@@ -106,7 +106,6 @@ bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
     }
     if (!ok) store_rollback(store);
     mem_free(list.pairs);
-    mem_free(points);
     return ok;
 }
 

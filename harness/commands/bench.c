@@ -230,7 +230,7 @@ static bool bench(Bench *b, int *code, Error *e) {
 static bool run(void *options, CommandLine *line, Error *e) {
     BenchArguments *a = options;
     if (a->json && a->csv) return error_input(e, "bench: give --json or --csv, not both");
-    Bench *b = mem_new(1, sizeof *b);
+    LOCAL_MEMORY Bench *b = mem_new(1, sizeof *b);
     b->a = a;
     b->run.dir = line->words.items[0];
     b->run.math = a->engine.math == MATH_FAST ? "fast" : "exact";
@@ -239,7 +239,6 @@ static bool run(void *options, CommandLine *line, Error *e) {
     bool ok = bench(b, &line->code, e);
     engine_close_adapter(&b->run.adapter);
     engine_close(&b->run.engine);
-    mem_free(b);
     return ok;
 }
 

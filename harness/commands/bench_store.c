@@ -232,13 +232,12 @@ static bool surface(Work *s, CommandLine *line, Error *e) {
 }
 
 static bool run(void *options, CommandLine *line, Error *e) {
-    Work *s = mem_new(1, sizeof *s);
+    LOCAL_MEMORY Work *s = mem_new(1, sizeof *s);
     s->a = options;
     s->dir = line->words.items[0];
     bool ok = surface(s, line, e);
     store_close(s->run.store);
     engine_close(&s->run.engine);
-    mem_free(s);
     return ok;
 }
 

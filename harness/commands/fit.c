@@ -95,7 +95,7 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     Error first = {0};
     size_t fitted = 0;
     if (!read_options(a, &o, e)) return false;
-    StoredFit *fits = NULL;
+    LOCAL_MEMORY StoredFit *fits = NULL;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, which, &run, e) && choice_apply(&a->choice, store, run, e) &&
               stored_sets(store, run, &sets, e);
@@ -126,7 +126,6 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     bool kept = ok && fitted && !a->tsv && !a->choice.label.count;
     if (kept && access(a->db, W_OK) == 0) ok = stored_fits_keep(a->db, run, fits, fitted, e);
     else if (kept) fprintf(stderr, "the fit is not stored: '%s' can only be read\n", SHOWN(a->db));
-    mem_free(fits);
     stored_sets_release(&sets);
     if (ok && !fitted) *e = first;
     return ok && fitted > 0;

@@ -187,7 +187,7 @@ static bool plan(void *options, CommandLine *line, Error *e) {
     const PlanOptions *o = options;
     CostDone done = {0};
     RecordTable t = {.form = &FORM, .as = &o->records};
-    Plan *p = mem_new(1, sizeof *p);
+    LOCAL_MEMORY Plan *p = mem_new(1, sizeof *p);
     bool ok = plan_open(p, line->words.items[0], &o->sweep, e), opened = ok;
     const char *db = p->db ? p->db : o->sweep.db;
     if (opened) plan_warn(p);
@@ -209,7 +209,6 @@ static bool plan(void *options, CommandLine *line, Error *e) {
     store_close(done.store);
     mem_free(done.rounds);
     if (opened) plan_release(p);
-    mem_free(p);
     return ok;
 }
 

@@ -115,13 +115,12 @@ static bool record(const ReplayOptions *o, const ReplayTexts *sets, int count, E
     if (!o->tokens.count) r.model = NULL;
     r.sets = sets, r.set_count = count;
     r.methods = o->methods.items, r.method_count = o->methods.count;
-    Replay *done = mem_new(replays, sizeof *done);
+    LOCAL_MEMORY Replay *done = mem_new(replays, sizeof *done);
     int64_t run;
     bool ok = replay_record(&r, clock_processor(), done, &run, e);
     for (int i = 0; ok && i < count; i++) ok = print_set(o, &sets[i], &done[i * o->methods.count], e);
     if (ok && !records_asked(&o->records)) printf("run %lld of '%s'\n", (long long)run, SHOWN(r.db));
     for (size_t i = 0; i < replays; i++) replay_release(&done[i]);
-    mem_free(done);
     return ok;
 }
 
@@ -156,7 +155,7 @@ static bool replay_dataset(const ReplayOptions *o, const char *name, Error *e) {
 }
 
 static bool replay_files(const ReplayOptions *o, Error *e) {
-    ReplayTexts *sets = mem_new((size_t)o->tokens.count, sizeof *sets);
+    LOCAL_MEMORY ReplayTexts *sets = mem_new((size_t)o->tokens.count, sizeof *sets);
     ReplayTokens from = o->from;
     from.limit = (size_t)o->limit;
     from.list_count = o->lists.count;
@@ -169,7 +168,6 @@ static bool replay_files(const ReplayOptions *o, Error *e) {
     }
     ok = ok && replay_sets(o, sets, o->tokens.count, e);
     for (int i = 0; i < o->tokens.count; i++) replay_texts_release(&sets[i]);
-    mem_free(sets);
     return ok;
 }
 

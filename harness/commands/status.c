@@ -221,7 +221,7 @@ static void print_sum(const Sum *s) {
 
 static bool print_status(char *const *paths, size_t count, const Records *as, bool clear, bool *ended,
                          Error *e) {
-    Part *parts = mem_new(count, sizeof *parts);
+    LOCAL_MEMORY Part *parts = mem_new(count, sizeof *parts);
     RecordTable t = {.form = &FORM, .as = as};
     bool records = records_asked(as);
     for (size_t i = 0; i < count; i++) {
@@ -234,7 +234,6 @@ static bool print_status(char *const *paths, size_t count, const Records *as, bo
     ok = table_end(&t, ok, e);
     if (ok && !records) puts(""), print_sum(&s);
     *ended = records || s.ended == s.expected;
-    mem_free(parts);
     return ok;
 }
 

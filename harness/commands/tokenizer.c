@@ -66,7 +66,7 @@ static void print_lines(const IdList *ids, json_t *result) {
 static bool show(const char *model, const EncodeOptions *o, Error *e) {
     IdList ids = {0};
     LOCAL_TEXT text = {0};
-    json_t *result = NULL;
+    json_auto_t *result = NULL;
     Tokenizer *t = tokenizer_open(model, e);
     bool ok = t && prompt_read(&o->from, t, &ids, e);
     for (size_t i = 0; ok && i < ids.count; i++)
@@ -79,7 +79,6 @@ static bool show(const char *model, const EncodeOptions *o, Error *e) {
         json_dumpf(result, stdout, 0);
         puts("");
     } else if (ok) print_lines(&ids, result);
-    json_decref(result);
     ids_release(&ids);
     tokenizer_close(t);
     return ok;
@@ -166,12 +165,11 @@ static bool train(void *options, CommandLine *line, Error *e) {
     Output out = {.force = o->force};
     for (int i = 0; i < count; i++) output_reads(&out, files[i]);
     Learner *l = learner_open();
-    char *json = NULL;
+    LOCAL_MEMORY char *json = NULL;
     if (check(o, &out, &TOKENIZER, e) && documents_read(files, count, o->separator, take_document, l, e))
         json = learner_finish(l, o->vocab, e);
     bool ok = json && output_add(&out, o->out, &TOKENIZER, json, strlen(json), e) && output_finish(&out, e);
     if (ok) fprintf(out.streamed ? stderr : stdout, "wrote %d pieces to %s\n", o->vocab, SHOWN(o->out));
-    mem_free(json);
     learner_close(l);
     output_release(&out);
     return ok;

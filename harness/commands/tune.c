@@ -307,7 +307,7 @@ static bool read_contexts(TuneArguments *a, Error *e) {
 static bool tune_schedule(TuneArguments *a, CommandLine *line, Error *e) {
     IntList batches;
     Output out = {.force = a->force};
-    Tuned *tuned;
+    LOCAL_MEMORY Tuned *tuned = NULL;
     int count = 0;
     if (a->tree) return error_input(e, "tune: --tree finds a tree, --schedule a number: give one of them");
     if (!read_rising(a->batches ? a->batches : BATCHES, "--batches", SEQUENCES_MAX, &batches, e) ||
@@ -328,7 +328,6 @@ static bool tune_schedule(TuneArguments *a, CommandLine *line, Error *e) {
     }
     if (ok && line->code != EXIT_INTERRUPTED) ok = finish_schedule(a, tuned, count, &out, e);
     for (int i = 0; i < count; i++) text_release(&tuned[i].method);
-    mem_free(tuned);
     output_release(&out);
     return ok;
 }

@@ -163,7 +163,7 @@ typedef bool Judge(void *state, size_t prompt, const DecodeResult *got, Error *e
 static bool judge_all(Verify *v, Methods *methods, const Sampling *sampling, Judge *judge, void *state,
                       size_t *done, Error *e) {
     size_t count = v->prompts.count, wave = methods->count > 1 ? count : 1;
-    DecodeResult *got = mem_new(count, sizeof *got);
+    LOCAL_MEMORY DecodeResult *got = mem_new(count, sizeof *got);
     Wave w = {v, methods, sampling, got, 0};
     Outputs outputs = {(int)wave, make_one, &w, clock_monotonic()};
     bool ok = true;
@@ -174,7 +174,6 @@ static bool judge_all(Verify *v, Methods *methods, const Sampling *sampling, Jud
         ok = ok && *done == w.first + wave;
     }
     for (size_t i = 0; i < count; i++) decode_result_release(&got[i]);
-    mem_free(got);
     return ok;
 }
 

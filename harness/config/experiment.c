@@ -418,13 +418,11 @@ bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *fi
 }
 
 bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e) {
-    char *bytes;
+    LOCAL_MEMORY char *bytes = NULL;
     size_t n;
     *x = (Experiment){0};
     if (!file_read(path, YAML_BYTES, &bytes, &n, e)) return false;
-    bool ok = experiment_parse(x, bytes, n, path, changes, e);
-    mem_free(bytes);
-    return ok;
+    return experiment_parse(x, bytes, n, path, changes, e);
 }
 
 void experiment_release(Experiment *x) {

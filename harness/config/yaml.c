@@ -267,13 +267,11 @@ bool yaml_parse(YamlTree *t, const char *bytes, size_t n, const char *file, Erro
 }
 
 bool yaml_open(YamlTree *t, const char *path, Error *e) {
-    char *bytes;
+    LOCAL_MEMORY char *bytes = NULL;
     size_t n;
     *t = (YamlTree){0};
     if (!file_read(path, YAML_BYTES, &bytes, &n, e)) return false;
-    bool ok = yaml_parse(t, bytes, n, path, e);
-    mem_free(bytes);
-    return ok;
+    return yaml_parse(t, bytes, n, path, e);
 }
 
 // --- overrides -------------------------------------------------------------------------------------------

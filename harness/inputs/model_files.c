@@ -155,10 +155,9 @@ static bool make_inflated(const ModelSpec *m, const char *cache, const ModelFile
                           const Progress *progress, Error *e) {
     bool ok = make_one(m, cache, inflate_options(m, f->small, NULL), progress, e);
     for (int i = 0; ok && i < ADAPTER_ROLES; i++) {
-        char *adapter = NULL; // of the small model
+        LOCAL_MEMORY char *adapter = NULL; // of the small model
         ok = find_beside(m, m->adapters[i], &adapter, e) &&
              (!adapter || make_one(m, cache, inflate_options(m, f->small, adapter), progress, e));
-        mem_free(adapter);
     }
     return ok &&
            (!f->small_draft || make_one(m, cache, inflate_draft_options(m, f->small_draft), progress, e));

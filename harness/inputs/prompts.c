@@ -51,11 +51,10 @@ static bool read_text(const PromptSource *source, Text *out, Error *e) {
         return ok;
     }
     if (source->file) {
-        char *bytes;
+        LOCAL_MEMORY char *bytes = NULL;
         size_t n;
         if (!file_read(source->file, MOST_BYTES, &bytes, &n, e)) return false;
         text_add(out, bytes, n);
-        mem_free(bytes);
     } else if (source->text && strcmp(source->text, "-") != 0) text_puts(out, source->text);
     else if (source->text || !isatty(STDIN_FILENO)) {
         if (!read_stream(stdin, "standard input", out, e)) return false;
@@ -163,7 +162,7 @@ static bool add_line(PromptList *list, const Tokenizer *t, const Template *templ
 
 static bool read_lines(const char *path, const Tokenizer *t, const Template *template, size_t most,
                        PromptList *out, Error *e) {
-    char *bytes;
+    LOCAL_MEMORY char *bytes = NULL;
     size_t size;
     bool ok = true;
     if (!file_read(path, MOST_BYTES, &bytes, &size, e)) return false;
@@ -173,7 +172,6 @@ static bool read_lines(const char *path, const Tokenizer *t, const Template *tem
         n = end ? (size_t)(end - bytes) - at : size - at;
         if (n) ok = add_line(out, t, template, bytes + at, n, path, number, e);
     }
-    mem_free(bytes);
     return ok &&
            (out->count || error_input(e, "'%s' has no prompt: give a line of text, or of JSON, each", path));
 }
@@ -243,12 +241,10 @@ static bool split_documents(const char *text, size_t n, const char *separator, T
 
 static bool read_documents(const char *path, const char *separator, TakeDocument *take, void *state,
                            Error *e) {
-    char *text;
+    LOCAL_MEMORY char *text = NULL;
     size_t n;
     if (!file_read(path, DOCUMENT_BYTES, &text, &n, e)) return false;
-    bool ok = split_documents(text, n, separator, take, state, e);
-    mem_free(text);
-    return ok;
+    return split_documents(text, n, separator, take, state, e);
 }
 
 bool documents_read(const char *const *patterns, int count, const char *separator, TakeDocument *take,

@@ -45,7 +45,7 @@ static bool read_samples(Store *store, int64_t point, const Reading *g, Error *e
 
 // The median step is used for all: the host's times are microseconds, and one interrupt is thousands of them.
 static bool read_host(Store *store, int64_t point, PricedPoint *out, Error *e) {
-    double *host = NULL;
+    LOCAL_MEMORY double *host = NULL;
     size_t count = 0, capacity = 0;
     int64_t proposes = 0;
     if (!rows_named_int(store, priced_sql, "proposes", point, &proposes, e)) return false;
@@ -55,7 +55,6 @@ static bool read_host(Store *store, int64_t point, PricedPoint *out, Error *e) {
     }
     double middle = count ? median(host, count) : 0;
     for (int i = 0; i < out->count; i++) out->samples[i].host_s = middle * out->samples[i].steps;
-    mem_free(host);
     return rows_end(r, true, e);
 }
 
@@ -246,12 +245,10 @@ StepModel step_model_of(const Model *m) {
 
 bool step_model_open(const char *name, StepModel *out, Error *e) {
     Model m = {0};
-    char *data = NULL, *path = shape_file(name, e);
+    LOCAL_MEMORY char *data = NULL, *path = shape_file(name, e);
     size_t size;
     bool ok = path && file_read(path, MOST_BYTES, &data, &size, e) && config_parse(&m, data, size, path, e);
     if (ok) *out = step_model(&m.shape, 2);
-    mem_free(data);
-    mem_free(path);
     return ok;
 }
 

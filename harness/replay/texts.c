@@ -218,11 +218,10 @@ bool replay_tokens_parse(const ReplayTokens *from, const char *bytes, size_t n, 
     *out = (ReplayTexts){.name = set_name(from->path), .list_count = from->list_count};
     for (int k = 0; k < from->list_count; k++) out->lists[k] = copy(from->lists[k]);
     TokenReading g = {.from = from, .out = out, .top = from->vocab ? from->vocab : MOST_VOCAB, .largest = 2};
-    char *unpacked = NULL;
+    LOCAL_MEMORY char *unpacked = NULL;
     bool ok = sha256_bytes(bytes, n, out->sha256, e);
     if (ok && gzip_is(bytes, n)) ok = gzip_expand(bytes, n, from->path, MOST_EXPANDED, &unpacked, &n, e);
     ok = ok && rows_each(unpacked ? unpacked : bytes, n, from->path, ROWS_JSON, add_row, &g, e);
-    mem_free(unpacked);
     if (ok && !out->count && !out->unequal)
         ok = error_input(e, "'%s' has no row with an answer to replay", from->path);
     else if (ok && !out->count)
@@ -236,11 +235,9 @@ bool replay_tokens_parse(const ReplayTokens *from, const char *bytes, size_t n, 
 }
 
 bool replay_tokens(const ReplayTokens *from, ReplayTexts *out, Error *e) {
-    char *bytes;
+    LOCAL_MEMORY char *bytes = NULL;
     size_t n;
     *out = (ReplayTexts){.count = 0};
     if (!file_read(from->path, MOST_BYTES, &bytes, &n, e)) return false;
-    bool ok = replay_tokens_parse(from, bytes, n, out, e);
-    mem_free(bytes);
-    return ok;
+    return replay_tokens_parse(from, bytes, n, out, e);
 }

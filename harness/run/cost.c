@@ -181,7 +181,7 @@ static void reckon_price(const Plan *p, int setup, const Ceilings *c, CostPrice 
 
 bool cost_prices(const Plan *p, const CostDone *done, CostPrice *prices, Error *e) {
     int setups = p->schedule.setup_count;
-    Ceilings *ceilings = mem_new((size_t)setups, sizeof *ceilings);
+    LOCAL_MEMORY Ceilings *ceilings = mem_new((size_t)setups, sizeof *ceilings);
     bool ok = true;
     for (int i = 0; ok && i < setups; i++) {
         bool found;
@@ -200,6 +200,5 @@ bool cost_prices(const Plan *p, const CostDone *done, CostPrice *prices, Error *
         else if (!engine_ceilings(on->device, &o, &ceilings[i], &(Error){0})) ceilings[i] = (Ceilings){0};
         reckon_price(p, i, &ceilings[i], &prices[i]);
     }
-    mem_free(ceilings);
     return ok;
 }

@@ -191,21 +191,19 @@ bool plan_parse(Plan *out, const char *config, const char *file, const SweepOpti
 bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides,
                  const SweepOptions *given, Error *e) {
     SweepOptions o;
-    json_t *words = NULL;
+    json_auto_t *words = NULL;
     *out = (Plan){0};
     bool ok = read_overrides(overrides, &o, &words, e);
     o.team = given->team;
     o.cache = given->cache;
-    ok = ok && plan_parse(out, config, file, &o, e);
-    json_decref(words);
-    return ok;
+    return ok && plan_parse(out, config, file, &o, e);
 }
 
 bool plan_measurement(const char *config, const char *file, const char *overrides, Measurement *out,
                       int *points, Error *e) {
     SweepOptions o;
     Experiment x;
-    json_t *words = NULL;
+    json_auto_t *words = NULL;
     bool ok = read_overrides(overrides, &o, &words, e);
     ExperimentChanges changes = {.scale = o.scale, .model = o.model, .sets = &o.sets};
     ok = ok && experiment_parse(&x, config, strlen(config), file, &changes, e);
@@ -218,7 +216,6 @@ bool plan_measurement(const char *config, const char *file, const char *override
         if (ok) sweep_release(&all);
         experiment_release(&x);
     }
-    json_decref(words);
     return ok;
 }
 

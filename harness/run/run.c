@@ -466,7 +466,7 @@ static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e
 
 // Flags repeats of a prompt that are far from the others.
 static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
-    LedgerRepeat *list = NULL;
+    LOCAL_MEMORY LedgerRepeat *list = NULL;
     size_t count = 0, capacity = 0;
     for (int i = 0; i < g->group->count; i++) {
         const PointProgress *p = g->points[i].progress;
@@ -482,9 +482,7 @@ static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
             }
         }
     }
-    bool ok = ledger_flag(r->ledger, list, count, FLAG_OUTLIER, e);
-    mem_free(list);
-    return ok;
+    return ledger_flag(r->ledger, list, count, FLAG_OUTLIER, e);
 }
 
 // A model that can't be opened on this device fails the points of its setup; lack of memory or disk ends the
@@ -571,7 +569,7 @@ static void count_point(const Run *r, const Group *g, int member, RunResult *out
 
 // Flags greedy texts that a baseline didn't write again, and counts them as differing ones.
 static bool compare_baselines(Run *r, RunResult *out, Error *e) {
-    LedgerRepeat *list;
+    LOCAL_MEMORY LedgerRepeat *list = NULL;
     size_t count;
     bool ok =
         ledger_strays(r->ledger, &list, &count, e) && ledger_flag(r->ledger, list, count, FLAG_DIVERGED, e);
@@ -582,7 +580,6 @@ static bool compare_baselines(Run *r, RunResult *out, Error *e) {
                        r->in->datasets[s->dataset].prompts[s->prompt].id, s->pass);
         out->diverged++;
     }
-    mem_free(list);
     return ok;
 }
 

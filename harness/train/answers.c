@@ -105,7 +105,7 @@ static bool read_line(Answers *a, const char *line, size_t n, Error *e) {
 }
 
 static bool read_answers(Answers *a, Error *e) {
-    char *bytes;
+    LOCAL_MEMORY char *bytes = NULL;
     size_t size, head = a->head.length;
     bool ok = true;
     if (!file_exists(a->file)) return true;
@@ -124,7 +124,6 @@ static bool read_answers(Answers *a, Error *e) {
         ok = read_line(a, bytes + at, n, e);
     }
     sort(a);
-    mem_free(bytes);
     return ok;
 }
 

@@ -146,12 +146,10 @@ bool train_run_open(TrainRun *r, Error *e) {
     if (!r->fresh && file_exists(r->checkpoint)) {
         if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
         static const size_t MOST = 64u << 20;
-        char *path = losses_path(r), *text = NULL;
+        LOCAL_MEMORY char *path = losses_path(r), *text = NULL;
         size_t bytes_read; // if the file can't be read, the curve only lacks its points
         if (file_exists(path) && file_read(path, MOST, &text, &bytes_read, NULL))
             curve_read(&r->curve, text, bytes_read, r->trainer.step);
-        mem_free(text);
-        mem_free(path);
         fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, SHOWN(r->checkpoint));
     }
     if (r->out.made.count)

@@ -28,13 +28,10 @@ bool made_json(const char *dir, const char *name, const json_t *root, Error *e) 
 }
 
 static bool copy_file(const char *from_dir, const char *to_dir, const char *name, Error *e) {
-    char *from = file_path(from_dir, name), *to = file_path(to_dir, name), *bytes = NULL;
+    LOCAL_MEMORY char *from = file_path(from_dir, name), *to = file_path(to_dir, name), *bytes = NULL;
     size_t n;
     bool ok = true;
     if (file_exists(from)) ok = file_read(from, MAX_TOKENIZER, &bytes, &n, e) && file_write(to, bytes, n, e);
-    mem_free(bytes);
-    mem_free(from);
-    mem_free(to);
     return ok;
 }
 
