@@ -149,14 +149,13 @@ static bool open_parts(Dataset *d, const DatasetRequest *q, Error *e) {
     bool ok = true;
     *d = (Dataset){.name = mem_text(q->name, strlen(q->name))};
     for (int i = 0; ok && i < q->part_count; i++) {
-        Dataset part = {0};
+        LOCAL(dataset_release) Dataset part = {0};
         DatasetRequest of = *q;
         of.name = q->parts[i];
         if (of.order != ORDER_SHUFFLED) of.order = ORDER_WRITTEN;
         ok = open_known(&part, &of, e) || error_within(e, "'%s'", q->name);
         prompts_move(d, &part);
         d->changed = d->changed || part.changed;
-        dataset_release(&part);
     }
     ok = ok && prompts_check_ids(d, q->name, e) && finish(d, q, true, e);
     if (!ok) dataset_release(d);

@@ -1,5 +1,6 @@
 // Pictures for a paper in one folder, and a page of LaTeX that includes them: a source of figure environments
 // to copy, which compiles as it is. It needs graphicx alone.
+#include "engine/base/memory.h"
 #include "plots/plots.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static bool put_figure(Paper *p, Store *store, const Figure *f, int64_t run, con
 }
 
 bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char *computed, Error *e) {
-    PlotData d = {0};
+    LOCAL(plot_data_release) PlotData d = {0};
     LOCAL_TEXT path = {0};
     bool ok = plot_data(store, f, run, computed, NULL, &d, e);
     if (ok && d.count) {
@@ -43,7 +44,6 @@ bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char 
              (p->no_page || put_figure(p, store, f, run, computed, &d, o.width_mm, e));
         p->count++;
     }
-    plot_data_release(&d);
     return ok;
 }
 

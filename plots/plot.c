@@ -376,17 +376,13 @@ static bool read_data(Store *store, const Figure *f, int64_t run, const PlotOpti
 
 bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
                 Output *out, Error *e) {
-    PlotData d = {0};
-    bool ok = read_data(store, f, run, o, &d, e) && plot_draw(f, &d, o, path, out, e);
-    plot_data_release(&d);
-    return ok;
+    LOCAL(plot_data_release) PlotData d = {0};
+    return read_data(store, f, run, o, &d, e) && plot_draw(f, &d, o, path, out, e);
 }
 
 bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e) {
-    PlotData d = {0};
-    bool ok = read_data(store, f, run, o, &d, e) && plot_draw_text(f, &d, o, out, e);
-    plot_data_release(&d);
-    return ok;
+    LOCAL(plot_data_release) PlotData d = {0};
+    return read_data(store, f, run, o, &d, e) && plot_draw_text(f, &d, o, out, e);
 }
 
 bool plot_newest(Store *store, const Figure *f, int64_t *run, Error *e) {
@@ -416,7 +412,7 @@ bool plot_losses(const PlotLosses *l, const PlotOptions *o, const char *path, Ou
                            .axes = {.x = "step", .y = "loss, nats a token"},
                            .script = plots_losses_gp,
                            .drawing = ""};
-    PlotData d = {0};
+    LOCAL(plot_data_release) PlotData d = {0};
     plot_name(&d.columns, "step");
     plot_name(&d.columns, "loss");
     plot_name(&d.panels, l->title);
@@ -424,10 +420,8 @@ bool plot_losses(const PlotLosses *l, const PlotOptions *o, const char *path, Ou
     plot_name(&d.short_titles, l->title);
     add_losses(&d, l, 0, "batches");
     add_losses(&d, l, 1, "held out");
-    bool ok = (d.count || error_input(e, "there is no loss yet to draw: train first")) &&
-              plot_draw(&figure, &d, o, path, out, e);
-    plot_data_release(&d);
-    return ok;
+    return (d.count || error_input(e, "there is no loss yet to draw: train first")) &&
+           plot_draw(&figure, &d, o, path, out, e);
 }
 
 // --- captions -------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // The report of a run: sections are rows of a table, each a query and the way its rows are written. A section
 // without rows is left out. Figures go to `out` before the page that refers to them.
+#include "engine/base/memory.h"
 #include "plots/plots.h"
 
 #include "engine/base/json.h"
@@ -140,7 +141,7 @@ static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) 
 }
 
 static bool put_figure(Report *p, const Figure *f, Error *e) {
-    PlotData d = {0};
+    LOCAL(plot_data_release) PlotData d = {0};
     LOCAL_TEXT json = {0};
     int64_t run = f->kind == RUN_SURFACE ? p->surface : p->run;
     bool ok = !run || plot_data(p->store, f, run, p->o->computed, NULL, &d, e);
@@ -150,7 +151,6 @@ static bool put_figure(Report *p, const Figure *f, Error *e) {
         page_chart(&p->page, f->name, f->summary, text_get(&json));
     } else if (ok && d.count) ok = put_beside(p, f, &d, e);
     else if (ok) text_printf(&p->undrawn, "%s%s", p->undrawn.length ? ", " : "", f->name);
-    plot_data_release(&d);
     return ok;
 }
 

@@ -23,8 +23,13 @@ void *mem_try(size_t count, size_t size);
 
 void mem_free(void *p);
 
-// An allocation of a block, which is freed when the block ends: LOCAL_MEMORY char *path = file_path(..);
-#define LOCAL_MEMORY __attribute__((cleanup(mem_free_local)))
+// For what a block owns: it is released when the block ends, however that is left. An allocation, and a value
+// that has a function to release it by its address:
+//
+//      LOCAL_MEMORY char *path = file_path(folder, name);
+//      LOCAL(output_release) Output out = {.force = force};
+#define LOCAL(release) __attribute__((cleanup(release)))
+#define LOCAL_MEMORY   LOCAL(mem_free_local)
 void mem_free_local(void *address); // of the pointer
 
 // Blocks that are freed together; {0} is none.

@@ -5,6 +5,7 @@
 #include "engine/model/model.h"
 
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "engine/model/config.h"
 #include "engine/model/weights.h"
 

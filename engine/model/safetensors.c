@@ -254,8 +254,6 @@ bool safetensors_add(struct Output *out, const char *path, const TensorOut *tens
 }
 
 bool safetensors_write(const char *path, const TensorOut *tensors, size_t count, Error *e) {
-    Output out = {0};
-    bool ok = safetensors_add(&out, path, tensors, count, e) && output_finish(&out, e);
-    output_release(&out);
-    return ok;
+    LOCAL(output_release) Output out = {0};
+    return safetensors_add(&out, path, tensors, count, e) && output_finish(&out, e);
 }

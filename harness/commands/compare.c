@@ -1,6 +1,7 @@
 // Is B faster than A?
 #include "harness/cli/command.h"
 
+#include "engine/base/memory.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
 #include "harness/cli/table.h"
@@ -280,7 +281,7 @@ static bool print(const Comparison *c, double margin, const Records *as, Error *
 static bool run(void *options, CommandLine *line, Error *e) {
     CompareOptions *o = options;
     CompareSide a = {0}, b = {0};
-    Comparison c = {0};
+    LOCAL(compare_release) Comparison c = {0};
     bool ok = compare_find(line->words.items[0], o->db, &a, e) &&
               compare_find(line->words.items[1], o->db, &b, e) &&
               choice_apply(&o->choice, a.store, a.run, e) && choice_apply(&o->choice, b.store, b.run, e) &&
@@ -295,7 +296,6 @@ static bool run(void *options, CommandLine *line, Error *e) {
             worse = worse || judge(&c, &c.pairs[i], o->margin) == JUDGED_SLOWER || c.pairs[i].lost_text;
     }
     if (ok && worse) line->code = EXIT_FAILED;
-    compare_release(&c);
     store_close(a.store);
     store_close(b.store);
     return ok;

@@ -106,16 +106,14 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
         const StoredSet *set = &sets.sets[i];
         FitOptions own = {.bonus_dropped = set->bonus_dropped};
         LOCAL_TEXT tsv = {0};
-        Points points = {0};
-        Fit fit = {0};
+        LOCAL(points_release) Points points = {0};
+        LOCAL(fit_release) Fit fit = {0};
         bool done = stored_points(store, set, &tsv, &own.output, &why);
         if (done && a->tsv) printf("# %s\n%s", SHOWN(set->title), text_get(&tsv));
         else if (done)
             done = points_parse(text_get(&tsv), tsv.length, set->title, &points, &why) &&
                    fit_points(a, set->title, &points, &own, &fit, &why) &&
                    stored_fit_make(&fits[fitted], set, text_get(&tsv), &own, &fit, &why);
-        fit_release(&fit);
-        points_release(&points);
         fitted += done;
         if (!done && sets.count > 1 && !a->of.json) printf("%s\nnone: %s\n", SHOWN(set->title), why.text);
         if (!done && first.kind == ERROR_NONE) first = why;
@@ -138,15 +136,12 @@ static bool run(void *options, CommandLine *line, Error *e) {
     a->of.model = a->choice.model.items[0];
     if (a->of.surface) return fit_surface(&a->of, e);
     if (!a->points) return fit_stored(a, line->words.items[0], e);
-    Points points = {0};
+    LOCAL(points_release) Points points = {0};
     FitOptions o = {0};
-    Fit fit = {0};
+    LOCAL(fit_release) Fit fit = {0};
     // Mistakes on the command line come before those in the file.
-    bool ok = read_options(a, &o, e) && points_open(a->points, &points, e) &&
-              fit_points(a, NULL, &points, &o, &fit, e);
-    fit_release(&fit);
-    points_release(&points);
-    return ok;
+    return read_options(a, &o, e) && points_open(a->points, &points, e) &&
+           fit_points(a, NULL, &points, &o, &fit, e);
 }
 
 const Command command_fit = {.name = "fit",

@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/prompts.h"
@@ -180,12 +181,10 @@ static bool find_answer(Run *r, DecodeOptions *d, DecodeResult *answer, Error *e
 }
 
 static bool decode_answered(Run *r, DecodeOptions *d, Error *e) {
-    DecodeResult answer = {0};
+    LOCAL(decode_result_release) DecodeResult answer = {0};
     bool ok = !(r->method.info->needs & NEEDS_ANSWER) || find_answer(r, d, &answer, e);
-    ok = ok &&
-         decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, d, &r->result, e);
-    decode_result_release(&answer);
-    return ok;
+    return ok && decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, d,
+                        &r->result, e);
 }
 
 static bool decode_run(Run *r, Error *e) {

@@ -43,15 +43,13 @@ static const char KEPT[] = "nothing is left in the directory";
 // Files can't be replaced while they are read, --force or not. adapter, shape: NULL if there's none.
 static bool check_apart(const char *dir, const char *model, const char *adapter, const char *shape,
                         Error *e) {
-    Output out = {0};
+    LOCAL(output_release) Output out = {0};
     LOCAL_MEMORY char *config = file_path(dir, "config.json"), *from = shape ? shape_file(shape, NULL) : NULL;
     output_reads(&out, model);
     output_reads(&out, adapter);
     output_reads(&out, from);
-    bool ok = output_check_directory(&out, dir, e) &&
-              (!file_exists(config) || output_check(&out, config, &(OutputKind){0}, e));
-    output_release(&out);
-    return ok;
+    return output_check_directory(&out, dir, e) &&
+           (!file_exists(config) || output_check(&out, config, &(OutputKind){0}, e));
 }
 
 // --- random models

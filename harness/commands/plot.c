@@ -1,6 +1,7 @@
 // Draws a figure of a stored run into a file or the terminal, or all of them for a paper.
 #include "harness/cli/command.h"
 
+#include "engine/base/memory.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/price/priced.h"
@@ -170,14 +171,13 @@ static void name_inputs(Output *out, const PlotArguments *a) {
 static bool write_plot(Store *store, const Figure *f, const char *name, int64_t run, const PlotOptions *o,
                        const PlotArguments *a, Error *e) {
     char own[64];
-    Output out = {.force = a->force};
+    LOCAL(output_release) Output out = {.force = a->force};
     snprintf(own, sizeof own, "%s.%s", name, o->format == PLOT_TERM ? "txt" : plot_format_names[o->format]);
     const char *path = a->output ? a->output : own;
     name_inputs(&out, a);
     bool ok = plot_write(store, f, run, o, path, &out, e) && output_finish(&out, e);
     if (ok && records_asked(&a->records)) ok = print_records(a, f->name, path, run, o->format, &out, e);
     else if (ok && output_path(&out, 0)) tell_files(&out, path);
-    output_release(&out);
     return ok;
 }
 
@@ -253,7 +253,8 @@ static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Erro
 static bool write_all(const PlotArguments *a, Error *e) {
     PlotOptions o = a->look;
     LOCAL_TEXT notes = {0};
-    Output out = {.force = a->force};
+    LOCAL(output_release) Output out = {.force = a->force};
+    LOCAL(paper_release)
     Paper p = {.o = &o, .folder = a->paper ? a->paper : a->folder, .no_page = !a->paper, .out = &out};
     o.notes = &notes;
     name_inputs(&out, a);
@@ -266,8 +267,6 @@ static bool write_all(const PlotArguments *a, Error *e) {
     else if (ok)
         printf("%s%s: %d figures as %s, with their data and scripts\n", SHOWN(p.folder),
                p.no_page ? "" : "/figures.tex", p.count, plot_format_names[o.format]);
-    paper_release(&p);
-    output_release(&out);
     return ok;
 }
 

@@ -1,6 +1,7 @@
 // How well a model predicts texts, and how far it is from the model that it was quantised from.
 #include "harness/cli/command.h"
 
+#include "engine/base/memory.h"
 #include "harness/cli/table.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/inputs.h"
@@ -126,7 +127,7 @@ static bool check_ids(const Looked *l, const Template *template, const DatasetPr
 }
 
 static bool look_at(Looked *l, const DatasetPrompt *p, Quality *q, Error *e) {
-    IdList ids = {0};
+    LOCAL(ids_release) IdList ids = {0};
     size_t prompt = 0;
     const Template *t = l->template ? l->template : prompt_template(p, l->model.tokenizer);
     bool ok = encode(l->model.tokenizer, t, p, &ids, &prompt, e) && check_ids(l, t, p, &ids, e);
@@ -135,7 +136,6 @@ static bool look_at(Looked *l, const DatasetPrompt *p, Quality *q, Error *e) {
         ok = quality_text(&l->model, l->o->against ? &l->original : NULL, ids.ids, (int)ids.count, q, e);
     if (ok && l->o->against && l->o->greedy && prompt)
         ok = quality_greedy(&l->model, &l->original, ids.ids, (int)prompt, l->o->greedy, q, e);
-    ids_release(&ids);
     return ok;
 }
 
@@ -145,14 +145,13 @@ static bool look_at_set(Looked *l, const char *name, const char *path, Error *e)
                               .path = path,
                               .folder = folder && *folder ? folder : NULL,
                               .limit = (size_t)l->o->limit};
-    Dataset d = {0};
+    LOCAL(dataset_release) Dataset d = {0};
     Quality q = {0};
     bool ok = dataset_open(&d, &request, e);
     for (size_t i = 0; ok && i < d.count; i++) {
         snprintf(l->line.at, sizeof l->line.at, "%.100s, prompt %zu of %zu", name, i + 1, d.count);
         ok = look_at(l, &d.prompts[i], &q, e) || error_within(e, "'%s', prompt '%s'", name, d.prompts[i].id);
     }
-    dataset_release(&d);
     if (!ok) return false;
     put(l, name, &q);
     quality_add(&l->all, &q);

@@ -79,7 +79,7 @@ static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay
     }
     for (int i = 0; ok && i < o->methods.count; i++) {
         const char *method = o->methods.items[i];
-        Replay own = {0};
+        LOCAL(replay_release) Replay own = {0};
         Interval in;
         // Processor time: a busy machine makes a replay no slower than it is.
         ok = done || replay_run(t, method, clock_processor(), NULL, &own, e);
@@ -96,7 +96,6 @@ static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay
             if (isfinite(rate)) printf("%10.0f\n", rate);
             else printf("%10s\n", "-");
         }
-        replay_release(&own);
     }
     if (ok && o->records.json)
         ok = json_print(json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "dataset", t->name, "sha256",
@@ -141,15 +140,13 @@ static bool replay_dataset(const ReplayOptions *o, const char *name, Error *e) {
     request.name = name;
     request.folder = folder && *folder ? folder : NULL;
     request.limit = (size_t)o->limit;
-    Dataset d = {0};
-    ReplayTexts texts = {0};
+    LOCAL(dataset_release) Dataset d = {0};
+    LOCAL(replay_texts_release) ReplayTexts texts = {0};
     LOCAL_MEMORY char *model = shipped_model(o->record.model, e);
     Tokenizer *tokenizer = model ? tokenizer_open(model, e) : NULL;
     const Template *t = tokenizer && o->template ? tokenizer_template(tokenizer, o->template, e) : NULL;
     bool ok = tokenizer && (t || !o->template) && dataset_open(&d, &request, e) &&
               replay_texts(&d, tokenizer, t, &texts, e) && replay_sets(o, &texts, 1, e);
-    replay_texts_release(&texts);
-    dataset_release(&d);
     tokenizer_close(tokenizer);
     return ok;
 }

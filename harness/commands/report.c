@@ -1,6 +1,7 @@
 // All that is stored of a run, on one page.
 #include "harness/cli/command.h"
 
+#include "engine/base/memory.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
@@ -80,7 +81,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
                             &computed, e);
     o.computed = text_get(&computed);
     o.against = against;
-    Output out = {.force = a->force};
+    LOCAL(output_release) Output out = {.force = a->force};
     output_reads(&out, a->db);
     ok = ok && report_write(store, which, &o, path, &out, e) && output_finish(&out, e);
     if (ok) fputs(text_get(&notes), stderr);
@@ -90,7 +91,6 @@ static bool run(void *options, CommandLine *line, Error *e) {
                                      records_files(&out)),
                            NULL, &a->records, e);
     else if (ok && output_path(&out, 0)) tell_files(&out, path, which);
-    output_release(&out);
     store_close(store);
     return ok;
 }

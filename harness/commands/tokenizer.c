@@ -64,7 +64,7 @@ static void print_lines(const IdList *ids, json_t *result) {
 }
 
 static bool show(const char *model, const EncodeOptions *o, Error *e) {
-    IdList ids = {0};
+    LOCAL(ids_release) IdList ids = {0};
     LOCAL_TEXT text = {0};
     json_auto_t *result = NULL;
     Tokenizer *t = tokenizer_open(model, e);
@@ -79,7 +79,6 @@ static bool show(const char *model, const EncodeOptions *o, Error *e) {
         json_dumpf(result, stdout, 0);
         puts("");
     } else if (ok) print_lines(&ids, result);
-    ids_release(&ids);
     tokenizer_close(t);
     return ok;
 }
@@ -162,7 +161,7 @@ static bool train(void *options, CommandLine *line, Error *e) {
     int count = line->words.count;
     // The beginning that learner_finish writes; other programs indent by two.
     static const OutputKind TOKENIZER = {.start = "{\n \"version\": \"1.0\",\n", .holds = "\"<unk>\""};
-    Output out = {.force = o->force};
+    LOCAL(output_release) Output out = {.force = o->force};
     for (int i = 0; i < count; i++) output_reads(&out, files[i]);
     Learner *l = learner_open();
     LOCAL_MEMORY char *json = NULL;
@@ -171,7 +170,6 @@ static bool train(void *options, CommandLine *line, Error *e) {
     bool ok = json && output_add(&out, o->out, &TOKENIZER, json, strlen(json), e) && output_finish(&out, e);
     if (ok) fprintf(out.streamed ? stderr : stdout, "wrote %d pieces to %s\n", o->vocab, SHOWN(o->out));
     learner_close(l);
-    output_release(&out);
     return ok;
 }
 

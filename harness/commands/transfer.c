@@ -113,12 +113,10 @@ static bool export_rows(Store *s, int64_t run, const TransferOptions *o, Error *
     const OutputKind *kind = strcmp(o->format, "perfetto") == 0 ? &TRACE
                              : strcmp(o->format, "jsonl") == 0  ? &TABLES[table].jsonl
                                                                 : &TABLES[table].csv;
-    Output out = {.force = o->force};
+    LOCAL(output_release) Output out = {.force = o->force};
     output_reads(&out, o->of.db);
     FILE *to = output_open(&out, o->output, kind, e);
-    bool ok = to && output_close(&out, write_rows(s, run, o, table, to, e), e) && output_finish(&out, e);
-    output_release(&out);
-    return ok;
+    return to && output_close(&out, write_rows(s, run, o, table, to, e), e) && output_finish(&out, e);
 }
 
 // DIR/3-lookahead-pass0.jsonl. Each is finished by itself: there may be thousands.
@@ -129,14 +127,13 @@ static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Er
                             (long long)rows_int(r, 1), rows_text(r, 2), (long long)rows_int(r, 3));
     if (n < 0 || (size_t)n >= sizeof path)
         return error_input(e, "export: the path '%s' is too long", o->output);
-    Output out = {.force = o->force};
+    LOCAL(output_release) Output out = {.force = o->force};
     output_reads(&out, o->of.db);
     FILE *to = output_open(&out, path, &ANSWERS, e);
     bool ok = to &&
               output_close(
                   &out, store_export_specbench(s, rows_int(r, 0), (int)rows_int(r, 3), to, &lines, e), e) &&
               output_finish(&out, e);
-    output_release(&out);
     if (ok) printf("%s: %d answers\n", SHOWN(path), lines);
     return ok;
 }

@@ -186,8 +186,8 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Pl
 
 // The best tree of a method, as a file.
 static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *p, Error *e) {
-    Output files = {.force = a->force};
-    TreeResult result = {0};
+    LOCAL(output_release) Output files = {.force = a->force};
+    LOCAL(tree_result_release) TreeResult result = {0};
     TreeAsk ask = {.plan = p,
                    .ask = &a->ask,
                    .path = a->tree,
@@ -200,8 +200,6 @@ static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *
     if (ok && records_asked(&a->records))
         ok = records_print(tree_report_json(&ask, &result), NULL, &a->records, e);
     else if (ok) tree_report(&ask, &result);
-    tree_result_release(&result);
-    output_release(&files);
     return ok;
 }
 

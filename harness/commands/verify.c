@@ -361,11 +361,9 @@ static bool read_dataset(Verify *v, const char *name, const Template **template,
     const char *folder = getenv("OUTPACE_DATA");
     DatasetRequest request = {
         .name = name, .folder = folder && *folder ? folder : NULL, .limit = (size_t)v->o->count};
-    Dataset d = {0};
-    bool ok = dataset_open(&d, &request, e) &&
-              prompts_of_dataset(&d, v->models.target.tokenizer, template, &v->prompts, e);
-    dataset_release(&d);
-    return ok;
+    LOCAL(dataset_release) Dataset d = {0};
+    return dataset_open(&d, &request, e) &&
+           prompts_of_dataset(&d, v->models.target.tokenizer, template, &v->prompts, e);
 }
 
 static bool read_prompts(Verify *v, Error *e) {

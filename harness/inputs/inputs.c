@@ -123,20 +123,18 @@ static bool hash_template(Inputs *in, int model, Error *e) {
 static bool conversation_length(const InputModel *m, const Template *t, const DatasetPrompt *p,
                                 int max_tokens, size_t *first, size_t *all, double *prefill, Error *e) {
     Conversation c;
-    IdList ids = {0};
+    LOCAL(ids_release) IdList ids = {0};
     conversation_begin(&c, m->tokenizer, t);
     bool ok = conversation_ask(&c, p->turns[0], &ids, e);
     *first = ids.count;
     *all = ids.count + (size_t)max_tokens;
     *prefill += (double)ids.count;
-    ids_release(&ids);
     conversation_release(&c);
     for (int i = 1; ok && i < p->turn_count; i++) {
-        IdList turn = {0};
+        LOCAL(ids_release) IdList turn = {0};
         ok = tokenizer_encode(m->tokenizer, p->turns[i], strlen(p->turns[i]), false, &turn, e);
         *prefill += (double)(*all + turn.count);
         *all += turn.count + TEMPLATE_ROOM + (size_t)max_tokens;
-        ids_release(&turn);
     }
     return ok;
 }

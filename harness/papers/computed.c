@@ -4,6 +4,7 @@
 
 #include "engine/base/json.h"
 
+#include "engine/base/memory.h"
 #include "harness/analysis/compare.h"
 #include "harness/analysis/stored.h"
 #include "harness/papers/table.h"
@@ -14,8 +15,8 @@
 // The paper's law where a point has W = G; where none has, each step's own candidates, which take longer.
 static bool put_set(Store *store, const StoredSet *set, bool alone, Text *out, Error *e) {
     LOCAL_TEXT tsv = {0};
-    Points points = {0};
-    Fit fit = {0};
+    LOCAL(points_release) Points points = {0};
+    LOCAL(fit_release) Fit fit = {0};
     Error why = {0};
     FitOptions o = {.bonus_dropped = set->bonus_dropped, .resamples = 1000, .level = 0.95, .alone = alone};
     text_printf(out, "{\"points_of\": %s, \"fit\": ", set->points);
@@ -23,7 +24,6 @@ static bool put_set(Store *store, const StoredSet *set, bool alone, Text *out, E
                 points_parse(text_get(&tsv), tsv.length, set->title, &points, &why),
          fitted = read && fit_run(&points, &o, &fit, &why);
     if (read && !fitted) {
-        fit_release(&fit);
         o.law = FIT_CORRECTED, o.resamples = 100;
         fitted = fit_run(&points, &o, &fit, &why);
     }
@@ -31,13 +31,11 @@ static bool put_set(Store *store, const StoredSet *set, bool alone, Text *out, E
     bool ok = fitted ? fit_report_json(NULL, &o, &fit, out) : why.kind != ERROR_SYSTEM;
     if (!fitted) text_puts(out, "null");
     text_puts(out, "}");
-    fit_release(&fit);
-    points_release(&points);
     return ok;
 }
 
 static bool put_fits(Store *store, int64_t run, bool alone, Text *out, Error *e) {
-    StoredSets sets = {0};
+    LOCAL(stored_sets_release) StoredSets sets = {0};
     Error none = {0};
     bool ok = stored_sets(store, run, &sets, &none) || none.kind != ERROR_SYSTEM;
     if (!ok) *e = none;
@@ -47,7 +45,6 @@ static bool put_fits(Store *store, int64_t run, bool alone, Text *out, Error *e)
         ok = put_set(store, &sets.sets[i], alone, out, e);
     }
     text_puts(out, "]");
-    stored_sets_release(&sets);
     return ok;
 }
 
@@ -87,7 +84,7 @@ static json_t *ratio_json(const Ratio *r, CompareKind kind, int judgements) {
 
 static bool put_against(Store *store, int64_t run, int64_t other, Text *out, Error *e) {
     const CompareSide a = {.store = store, .run = run}, b = {.store = store, .run = other};
-    Comparison c = {0};
+    LOCAL(compare_release) Comparison c = {0};
     bool ok = compare_sides(&a, &b, false, &c, e);
     json_t *points = json_array();
     int judgements = compare_judgements(&c);
@@ -107,7 +104,6 @@ static bool put_against(Store *store, int64_t run, int64_t other, Text *out, Err
                                "alone", c.alone),
                      0, out) &&
          ok;
-    compare_release(&c);
     return ok;
 }
 

@@ -128,7 +128,7 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     if (!a->model == !a->shape || !a->machine)
         return error_input(e, "fit: --surface needs --model MODEL or --shape SHAPE, whose steps were "
                               "measured, and --on MACHINE");
-    Output out = {.force = a->force};
+    LOCAL(output_release) Output out = {.force = a->force};
     output_reads(&out, a->surface);
     output_reads(&out, a->model);
     priced_reads(&out, a->machine, a->shape);
@@ -144,6 +144,5 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     if (ok && a->json) ok = print_json(&tested);
     else if (ok) print_fit(&tested);
     surface_release(&surface);
-    output_release(&out);
     return ok;
 }

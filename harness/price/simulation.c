@@ -61,7 +61,7 @@ typedef struct Baseline {
 
 static bool simulate_point(Store *store, const Pricing *pricing, Baseline *baseline, SimulatedPoint *p,
                            Error *e) {
-    PricedPoint point = {0};
+    LOCAL(priced_release) PricedPoint point = {0};
     Pricing own;
     int64_t base = p->baseline ? p->baseline : p->id;
     bool alone = !p->baseline && strcmp(p->method, "autoregressive") != 0; // imported without a baseline
@@ -77,7 +77,6 @@ static bool simulate_point(Store *store, const Pricing *pricing, Baseline *basel
     int most = pricing->machine.most_rows;
     p->beyond_rows = most && point.most_rows > most ? point.most_rows : 0;
     if (ok && !p->needs_draft) priced_tally(&point, alone ? NULL : &baseline->priced, &p->tally);
-    priced_release(&point);
     return ok;
 }
 

@@ -197,9 +197,8 @@ static bool add_row(void *state, Row *row, Error *e) {
         ok = read_list(row, from->lists[k], text.count - text.prompt, &text.lists[k], &equal, e);
     if (ok && equal && text.count > text.prompt) return add_text(g->out, &text, e);
     if (ok) ++*(equal ? &g->out->unanswered : &g->out->unequal);
-    ReplayTexts one = {.texts = mem_new(1, sizeof text), .count = 1};
+    LOCAL(replay_texts_release) ReplayTexts one = {.texts = mem_new(1, sizeof text), .count = 1};
     *one.texts = text;
-    replay_texts_release(&one);
     return ok;
 }
 

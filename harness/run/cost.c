@@ -80,11 +80,10 @@ static void add_group_parts(const Plan *p, const CostDone *done, const Group *g,
                      (alone ? all.methods : all.runs),
            tokens = left * (turns / (double)d->count) *
                     p->schedule.points[p->schedule.members[g->first]].settings.max_tokens;
-    PromptList random = {0};
+    LOCAL(prompts_release) PromptList random = {0};
     prompts_random(p->inputs.models[setup->model].model.shape.real_vocab, (size_t)warmup, WARM_UP_SEED,
                    &random);
     for (size_t i = 0; i < random.count; i++) read += (double)random.prompts[i].count;
-    prompts_release(&random);
     out->warmup += all.methods * read * price->row_s + warmup * WARM_UP_TOKENS * all.step_s;
     out->prefill += prompts * price->row_s;
     out->decoding += tokens * all.step_s;

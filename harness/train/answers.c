@@ -161,10 +161,9 @@ static bool read_prompts(Answers *a, Error *e) {
                                   .split = whole ? NULL : o->split,
                                   .limit = (size_t)o->prompts};
         const Template *used = named;
-        Dataset d = {0};
+        LOCAL(dataset_release) Dataset d = {0};
         bool ok =
             dataset_open(&d, &request, e) && prompts_of_dataset(&d, a->run->tokenizer, &used, &a->prompts, e);
-        dataset_release(&d);
         if (!ok) return !whole && error_within(e, "--split %s ('all' takes a set without splits)", o->split);
     }
     size_t kept = 0, all = a->prompts.count;

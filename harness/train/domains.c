@@ -147,7 +147,7 @@ static bool put_outputs(DomainWriter *w, double temperature, const DomainPrompt 
     for (int i = first; ok && i < count; i += TEMPERATURE_COUNT) {
         const Model *model = &w->models.target.model;
         const DomainPrompt *p = &list[i];
-        DecodeResult r = {0};
+        LOCAL(decode_result_release) DecodeResult r = {0};
         DecodeOptions d = {.max_tokens = w->o->tokens,
                            .eos = model->eos,
                            .eos_count = model->eos_count,
@@ -164,7 +164,6 @@ static bool put_outputs(DomainWriter *w, double temperature, const DomainPrompt 
         if (more) memcpy(ids + n, r.ids, more * sizeof *ids);
         ok = ok && tokenizer_decode(w->models.target.tokenizer, ids, n + more, true, &w->text, e);
         text_printf(&w->text, "\n%s\n", w->run->file.separator);
-        decode_result_release(&r);
     }
     method_close(&m);
     return ok;

@@ -41,13 +41,12 @@ void train_run_add(TrainRun *r, const IdList *ids, size_t bytes) {
 // Adds BOS, the text, EOS.
 static bool take_document(void *state, const char *text, size_t n, Error *e) {
     TrainRun *r = state;
-    IdList ids = {0};
+    LOCAL(ids_release) IdList ids = {0};
     bool ok = tokenizer_encode(r->tokenizer, text, n, true, &ids, e);
     if (ok) {
         ids_add(&ids, r->eos);
         train_run_add(r, &ids, n);
     }
-    ids_release(&ids);
     return ok && progress_say(&r->file.config.progress, "reading the text", -1, e);
 }
 

@@ -2,6 +2,7 @@
 // and times that only weigh trees against each other.
 #include "harness/tune/tree.h"
 
+#include "engine/base/memory.h"
 #include "harness/cli/signals.h"
 
 #include <assert.h>
@@ -159,12 +160,11 @@ static bool open_method(TreeTuner *t, const char *text, Method *m, Error *e) {
 
 static bool answer_one(TreeTuner *t, Method *m, int number, TreeCounts *out, Error *e) {
     const DatasetPrompt *p = &t->ask->plan->inputs.datasets[0].prompts[number];
-    Answer a = {.prompt = number};
+    LOCAL(answer_release) Answer a = {.prompt = number};
     bool ok = answer_prompt(&t->env, m, settings_of(t), p->turns, p->turn_count, NULL, &a, e);
     if (ok) out->prompts++;
     for (int turn = 0; ok && turn < a.count; turn++)
         for (int i = 0; i < a.turns[turn].result.steps; i++) tree_count(out, &a.turns[turn].steps[i]);
-    answer_release(&a);
     return ok;
 }
 
@@ -184,7 +184,7 @@ static int halves(const TreeTuner *t) { return ((int)t->ask->plan->inputs.datase
 
 // Wakes up memory and threads with tokens of no prompt, and opens the method again.
 static bool warm_up(TreeTuner *t, const char *text, Error *e) {
-    PromptList prompts = {0};
+    LOCAL(prompts_release) PromptList prompts = {0};
     Method m;
     DecodeResult r = {0};
     DecodeOptions o = {
@@ -197,7 +197,6 @@ static bool warm_up(TreeTuner *t, const char *text, Error *e) {
         decode_result_release(&r);
         method_close(&m);
     }
-    prompts_release(&prompts);
     return ok;
 }
 

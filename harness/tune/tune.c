@@ -219,11 +219,10 @@ static bool measure_prompts(Tune *t, Error *e) {
     const Dataset *d = &t->in->datasets[0];
     size_t sum = 0, n = 0;
     for (; n < d->count && n < CONTEXT_PROMPTS; n++) {
-        IdList ids = {0};
+        LOCAL(ids_release) IdList ids = {0};
         const char *text = d->prompts[n].turns[0];
         bool ok = tokenizer_encode(t->g.env.tokenizer, text, strlen(text), false, &ids, e);
         sum += ids.count;
-        ids_release(&ids);
         if (!ok) return false;
     }
     t->prompt_tokens = (double)sum / (double)n;

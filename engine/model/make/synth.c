@@ -178,12 +178,11 @@ static bool synth(const char *dir, const json_t *config, SynthPlan *p, const Syn
 }
 
 bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
+    LOCAL(plan_release)
     SynthPlan p = {.out = {.shard_bytes = o->shard_bytes, .threads = o->threads, .progress = o->progress},
                    .seed = o->seed};
     json_auto_t *config = read_config(o, e);
-    bool ok = config && synth(dir, config, &p, o, e);
-    plan_release(&p);
-    return ok;
+    return config && synth(dir, config, &p, o, e);
 }
 
 // --- without files. Tensors are one after another in memory that stays empty, as in a file.
@@ -344,7 +343,7 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
     Shape shape = adapter_shape(kind, &target->shape);
     LOCAL_TEXT text = {0};
     if (!adapter_check(kind, target, dir, e)) return false;
-    SynthPlan p = {.dtype = target->dtype, .seed = seed};
+    LOCAL(plan_release) SynthPlan p = {.dtype = target->dtype, .seed = seed};
     Made made = made_in(dir, true, force);
     plan_init(&p, (size_t)adapter_parts(kind) * WEIGHTS);
     for (int i = 0; i < adapter_parts(kind); i++) {
@@ -356,9 +355,7 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
     adapter_config(kind, &target->shape, &text);
     json_auto_t *config = json_loads(text_get(&text), 0, NULL);
     json_object_set_new(config, MARK, json_pack("{s:I}", "seed", (json_int_t)seed));
-    bool ok = weights_made(&p.out, &made, config, NULL, e);
-    plan_release(&p);
-    return ok;
+    return weights_made(&p.out, &made, config, NULL, e);
 }
 
 // --- a tokenizer for it
