@@ -288,14 +288,6 @@ static bool find_groups(Groups *g, const Dataset *d, bool by_set, Error *e) {
     return true;
 }
 
-static void take_turns(Groups *g, const Dataset *d, size_t consecutive, DatasetPrompt *out) {
-    for (size_t n = 0; n < d->count;)
-        for (size_t k = 0; k < g->count; k++)
-            for (size_t c = 0; g->next[k] < g->end[k] && (c < consecutive || consecutive == 0); c++)
-                out[n++] = d->prompts[g->rows[g->next[k]++]];
-    for (size_t k = 0; k < g->count; k++) assert(g->next[k] == g->end[k]);
-}
-
 static bool by_task(Dataset *d, size_t consecutive, bool by_set, Error *e) {
     LOCAL_MEMORY Groups *g = mem_new(1, sizeof *g);
     g->of = mem_new(d->count, sizeof *g->of);
@@ -303,7 +295,11 @@ static bool by_task(Dataset *d, size_t consecutive, bool by_set, Error *e) {
     bool ok = find_groups(g, d, by_set, e);
     if (ok) {
         LOCAL_MEMORY DatasetPrompt *out = mem_new(d->count, sizeof *out);
-        take_turns(g, d, consecutive, out);
+        for (size_t n = 0; n < d->count;)
+            for (size_t k = 0; k < g->count; k++)
+                for (size_t c = 0; g->next[k] < g->end[k] && (c < consecutive || consecutive == 0); c++)
+                    out[n++] = d->prompts[g->rows[g->next[k]++]];
+        for (size_t k = 0; k < g->count; k++) assert(g->next[k] == g->end[k]);
         memcpy(d->prompts, out, d->count * sizeof *out);
     }
     mem_free(g->of);

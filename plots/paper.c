@@ -9,12 +9,7 @@
 #define DRAWN_BY "drawn by 'outpace plot'"
 static const OutputKind PAGE = {.holds = DRAWN_BY};
 
-// Few panels fit a column; more need the text's width.
-static double width_of(const Paper *p, const PlotData *d) {
-    enum { MOST_IN_COLUMN = 2 };
-    bool few = (int)d->panels.count - d->left_out <= MOST_IN_COLUMN;
-    return p->o->width_mm > 0 ? p->o->width_mm : few ? PLOT_COLUMN_MM : PLOT_TEXT_MM;
-}
+enum { MOST_IN_COLUMN = 2 }; // panels; more need the text's width
 
 static bool put_figure(Paper *p, Store *store, const Figure *f, int64_t run, const char *computed,
                        const PlotData *d, double width, Error *e) {
@@ -37,7 +32,8 @@ bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char 
     bool ok = plot_data(store, f, run, computed, NULL, &d, e);
     if (ok && d.count) {
         PlotOptions o = *p->o;
-        if (!p->no_page) o.width_mm = width_of(p, &d);
+        bool few = (int)d.panels.count - d.left_out <= MOST_IN_COLUMN;
+        if (!p->no_page && o.width_mm <= 0) o.width_mm = few ? PLOT_COLUMN_MM : PLOT_TEXT_MM;
         text_printf(&path, "%s/%s.%s", p->folder, f->name, plot_format_names[o.format]);
         if (o.notes) plot_left_out(f, &d, o.notes);
         ok = plot_draw(f, &d, &o, text_get(&path), p->out, e) &&

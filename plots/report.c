@@ -112,19 +112,18 @@ static void put_row(const Page *p, const Section *s, const Rows *r, bool first) 
     if (s->put == PUT_CODE) page_code(p, rows_text(r, 1));
 }
 
-static bool put_section(Report *p, const Section *s, Error *e) {
-    bool first = true;
-    Rows *r = rows_named(p->store, report_sql, s->query, p->run, e);
-    if (rows_parameters(r) > 1) rows_bind_text(r, 2, p->o->computed);
-    for (; rows_next(r); first = false) put_row(&p->page, s, r, first);
-    if (!first && s->put == PUT_TABLE) page_end_table(&p->page);
-    return rows_end(r, true, e);
-}
-
 static bool put_sections(Report *p, const Section *sections, size_t count, Error *e) {
-    for (size_t i = 0; i < count; i++)
-        if (!put_section(p, &sections[i], e)) return false;
-    return true;
+    bool ok = true;
+    for (size_t i = 0; ok && i < count; i++) {
+        const Section *s = &sections[i];
+        bool first = true;
+        Rows *r = rows_named(p->store, report_sql, s->query, p->run, e);
+        if (rows_parameters(r) > 1) rows_bind_text(r, 2, p->o->computed);
+        for (; rows_next(r); first = false) put_row(&p->page, s, r, first);
+        if (!first && s->put == PUT_TABLE) page_end_table(&p->page);
+        ok = rows_end(r, true, e);
+    }
+    return ok;
 }
 
 // --- figures ---------------------------------------------------------------------------------------------

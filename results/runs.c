@@ -65,23 +65,18 @@ bool store_environment(Store *s, const Value *values, int count, int64_t *id, Er
     return true;
 }
 
-// An argument that is not UTF-8 becomes "?". For mem_free.
-static char *words_json(int argc, char *const *argv) {
-    json_auto_t *list = json_array();
-    for (int i = 0; i < argc; i++) {
-        json_t *word = json_string(argv[i]);
-        json_array_append_new(list, word ? word : json_string("?"));
-    }
-    return json_text(list, JSON_COMPACT);
-}
-
 bool store_attempt(Store *s, int64_t run, int argc, char *const *argv, const StoreEnvironment *on,
                    int64_t *id, Error *e) {
     int64_t environment;
     Value values[ROW_MOST];
     int count = 0;
     row_values(ROW_ENVIRONMENT, on, values, &count);
-    LOCAL_MEMORY char *words = words_json(argc, argv);
+    json_auto_t *list = json_array();
+    for (int i = 0; i < argc; i++) {
+        json_t *word = json_string(argv[i]);
+        json_array_append_new(list, word ? word : json_string("?")); // not UTF-8
+    }
+    LOCAL_MEMORY char *words = json_text(list, JSON_COMPACT);
     bool ok = sql_enter(s, e);
     if (ok) {
         ok = store_environment(s, values, count, &environment, e) &&

@@ -351,12 +351,6 @@ void args_value(const Arg *a, Text *out) {
     else if (a->type == ARG_CHOICE || a->type == ARG_NOT) describe_range(a, out);
 }
 
-static bool needs_value(const ArgOption *o, Error *e) {
-    LOCAL_TEXT value = {0};
-    args_value(o->row, &value);
-    return error_input(e, "--%s needs a value: --%s %s", o->name, o->name, text_get(&value));
-}
-
 // Reads the option `word`; if its value is the next word, line->at advances past that.
 static bool read_option(ArgLine *line, const char *word, ArgOption *found, const char **value, Error *e) {
     bool is_long = word[1] == '-';
@@ -367,7 +361,11 @@ static bool read_option(ArgLine *line, const char *word, ArgOption *found, const
         return false;
     bool flag = found->row->type == ARG_FLAG;
     if (flag && equals) return error_input(e, "--%s takes no value", found->name);
-    if (!flag && !equals && line->at >= line->argc) return needs_value(found, e);
+    if (!flag && !equals && line->at >= line->argc) {
+        LOCAL_TEXT wanted = {0};
+        args_value(found->row, &wanted);
+        return error_input(e, "--%s needs a value: --%s %s", found->name, found->name, text_get(&wanted));
+    }
     *value = flag ? "on" : equals ? equals : line->argv[line->at++];
     return true;
 }

@@ -72,18 +72,15 @@ static json_t *parse(const char *bytes, size_t n, json_error_t *why) {
     return json_loadb(bytes, n, JSON_REJECT_DUPLICATES, why);
 }
 
-static json_t *parse_quoted(const char *bytes, size_t n, json_error_t *why) {
-    LOCAL_TEXT quoted = {0}, before = {0};
-    quote_not_finite(bytes, n, SIZE_MAX, &quoted);
-    json_t *root = parse(text_get(&quoted), quoted.length, why);
-    if (!root) why->column -= quote_not_finite(bytes, n, (size_t)why->position, &before);
-    return root;
-}
-
 json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e) {
     json_error_t why;
     json_t *root = parse(bytes, n, &why);
-    if (!root && json_error_code(&why) == json_error_invalid_syntax) root = parse_quoted(bytes, n, &why);
+    if (!root && json_error_code(&why) == json_error_invalid_syntax) {
+        LOCAL_TEXT quoted = {0}, before = {0};
+        quote_not_finite(bytes, n, SIZE_MAX, &quoted);
+        root = parse(text_get(&quoted), quoted.length, &why);
+        if (!root) why.column -= quote_not_finite(bytes, n, (size_t)why.position, &before);
+    }
     if (root) return root;
     error_input(e, "cannot parse '%s': line %d, column %d: %s", place, why.line, why.column, json_why(&why));
     return NULL;

@@ -228,14 +228,6 @@ char *shipped_fetch(void) {
     return NULL;
 }
 
-static void not_a_folder(const char *name, Error *e) {
-    LOCAL_MEMORY char *folder = file_directory(name);
-    if (shipped_model_at(folder)) error_input(e, "'%s' is a file; give its folder, '%s'", name, folder);
-    else
-        error_input(e, "'%s' is a file, not a model: give the folder of a Hugging Face model, or a GGUF file",
-                    name);
-}
-
 char *shipped_member(const char *name, Error *e) {
     char path[MAX_PATH], *file = mem_printf("%s.gguf", name);
     bool is = false;
@@ -252,8 +244,13 @@ char *shipped_model(const char *name, Error *e) {
     char *member = shipped_model_at(name) || strchr(inner, '/') ? NULL : shipped_member(inner, NULL);
     if (member) return member;
     struct stat s;
+    LOCAL_MEMORY char *folder = file_directory(name);
     if (!file_exists(name)) no_model(name, e);
-    else if (stat(name, &s) == 0 && S_ISREG(s.st_mode) && !gguf_named(name)) not_a_folder(name, e);
-    else return mem_text(name, strlen(name));
+    else if (stat(name, &s) != 0 || !S_ISREG(s.st_mode) || gguf_named(name))
+        return mem_text(name, strlen(name));
+    else if (shipped_model_at(folder)) error_input(e, "'%s' is a file; give its folder, '%s'", name, folder);
+    else
+        error_input(e, "'%s' is a file, not a model: give the folder of a Hugging Face model, or a GGUF file",
+                    name);
     return NULL;
 }

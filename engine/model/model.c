@@ -490,14 +490,6 @@ void model_describe(const Model *m, const ModelWeights *w, Text *out) {
 
 // --- identity
 
-static bool add_config(const char *dir, Text *out, Error *e) {
-    LOCAL_MEMORY char *bytes = NULL, *path = file_path(dir, "config.json");
-    size_t n;
-    bool ok = file_read(path, MAX_JSON, &bytes, &n, e);
-    if (ok) text_add(out, bytes, n);
-    return ok;
-}
-
 static void add_samples(const FileView *view, Text *out) {
     size_t whole = (size_t)IDENTITY_SAMPLES * IDENTITY_BYTES;
     if (view->size <= whole) {
@@ -513,8 +505,13 @@ static void add_samples(const FileView *view, Text *out) {
 
 bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT], Error *e) {
     LOCAL_TEXT all = {0};
-    bool ok = w->numbers || gguf_named(dir) || add_config(dir, &all, e);
     if (w->numbers) text_puts(&all, w->numbers_config);
+    else if (!gguf_named(dir)) {
+        LOCAL_MEMORY char *config = NULL, *path = file_path(dir, "config.json");
+        size_t n;
+        if (!file_read(path, MAX_JSON, &config, &n, e)) return false;
+        text_add(&all, config, n);
+    }
     for (int i = 0; i < w->file_count && !w->numbers; i++) {
         const WeightFile *file = &w->files[i];
         // Name and size come first, so that no two lists of files give the same text.
@@ -522,5 +519,5 @@ bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT
         text_add(&all, (const char *)file->view.data, file->header);
         add_samples(&file->view, &all);
     }
-    return ok && sha256_bytes(text_get(&all), all.length, out, e);
+    return sha256_bytes(text_get(&all), all.length, out, e);
 }

@@ -265,22 +265,17 @@ static char *marked(const ModelPiece *p) {
     return mem_text(text_get(&text), text.length);
 }
 
-static bool add_token(const Model *m, int id) {
-    const ModelPiece *p = &m->pieces[id];
-    bool user = p->type == USER_DEFINED;
-    LOCAL_MEMORY char *content = m->gguf && user ? marked(p) : mem_text(p->text, p->length);
-    AddedToken a = {.id = id, .special = !user, .normalized = user};
-    return pipeline_add_token(m->t, a, content, m->place, m->e);
-}
-
 // User-defined pieces are sought in the normalized text but aren't normalized themselves, so they are added
 // before the normalizers. Control pieces are sought in the text itself, as in the families that use them.
 static bool add_tokens(const Model *m) {
     pipeline_begin_added(m->t, m->count);
     for (size_t i = 0; i < m->count; i++) {
-        PieceType type = m->pieces[i].type;
-        bool is_added = type == UNKNOWN || type == CONTROL || type == USER_DEFINED;
-        if (is_added && !add_token(m, (int)i)) return false;
+        const ModelPiece *p = &m->pieces[i];
+        bool user = p->type == USER_DEFINED;
+        if (!user && p->type != UNKNOWN && p->type != CONTROL) continue;
+        LOCAL_MEMORY char *content = m->gguf && user ? marked(p) : mem_text(p->text, p->length);
+        AddedToken a = {.id = (int)i, .special = !user, .normalized = user};
+        if (!pipeline_add_token(m->t, a, content, m->place, m->e)) return false;
     }
     return pipeline_end_added(m->t, m->e);
 }

@@ -26,14 +26,6 @@ bool step_read_pattern(Step *s, const json_t *part, const char *place, Error *e)
     return s->pattern != NULL;
 }
 
-static bool unsupported(const StepTable *table, const char *type, const char *place, Error *e) {
-    LOCAL_TEXT known = {0};
-    for (size_t i = 0; i < table->count; i++)
-        text_printf(&known, "%s%s", i ? ", " : "", table->kinds[i].type);
-    return error_input(e, "the %s '%.40s' of '%s' is not supported; these are: Sequence, %s", table->what,
-                       type, place, text_get(&known));
-}
-
 static bool read_one(Steps *s, const StepTable *table, const json_t *part, const char *place, Error *e) {
     const char *type = field_text(part, "type", place, e);
     if (!type) return false;
@@ -45,7 +37,11 @@ static bool read_one(Steps *s, const StepTable *table, const json_t *part, const
         step->kind = &table->kinds[i];
         return !step->kind->read || step->kind->read(step, part, place, e);
     }
-    return unsupported(table, type, place, e);
+    LOCAL_TEXT known = {0};
+    for (size_t i = 0; i < table->count; i++)
+        text_printf(&known, "%s%s", i ? ", " : "", table->kinds[i].type);
+    return error_input(e, "the %s '%.40s' of '%s' is not supported; these are: Sequence, %s", table->what,
+                       type, place, text_get(&known));
 }
 
 bool steps_read(Steps *s, const StepTable *table, const json_t *part, const char *place, Error *e) {

@@ -122,19 +122,15 @@ void template_names(Text *out) {
     for (size_t i = 0; i < TEMPLATE_COUNT; i++) text_printf(out, "%s%s", i ? ", " : "", TEMPLATES[i].name);
 }
 
-static void no_such(const char *name, Error *e) {
+const Template *template_find(const char *name, Error *e) {
+    for (size_t i = 0; i < TEMPLATE_COUNT; i++)
+        if (strcmp(TEMPLATES[i].name, name) == 0) return &TEMPLATES[i];
     LOCAL_TEXT known = {0};
     const char *nearest = suggest(name, TEMPLATES, TEMPLATE_COUNT, sizeof *TEMPLATES);
     template_names(&known);
     error_input(e, "there is no template '%.40s'%s%s%s; these are: %s", name,
                 nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "",
                 text_get(&known));
-}
-
-const Template *template_find(const char *name, Error *e) {
-    for (size_t i = 0; i < TEMPLATE_COUNT; i++)
-        if (strcmp(TEMPLATES[i].name, name) == 0) return &TEMPLATES[i];
-    no_such(name, e);
     return NULL;
 }
 

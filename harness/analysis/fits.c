@@ -149,15 +149,6 @@ static void print_leave_out(const Fit *fit) {
     }
 }
 
-static void print_predictions(const Fit *fit) {
-    puts("\n  N    W    G        S  predicted    error");
-    for (int i = 0; i < fit->count; i++) {
-        const FitPrediction *p = &fit->predictions[i];
-        printf("%3d %4d %4d %8.4f %10.4f %+8.4f%s\n", p->at.N, p->at.W, p->at.G, p->S, p->predicted,
-               p->predicted - p->S, p->fitted ? "" : "  not fitted");
-    }
-}
-
 void fit_report(const char *title, const FitOptions *o, const Fit *fit) {
     if (title) printf("%s\n", SHOWN(title));
     print_head(o, fit);
@@ -168,5 +159,10 @@ void fit_report(const char *title, const FitOptions *o, const Fit *fit) {
                fit->chance);
     print_others(fit);
     print_leave_out(fit);
-    print_predictions(fit);
+    puts("\n  N    W    G        S  predicted    error");
+    for (int i = 0; i < fit->count; i++) {
+        const FitPrediction *p = &fit->predictions[i];
+        printf("%3d %4d %4d %8.4f %10.4f %+8.4f%s\n", p->at.N, p->at.W, p->at.G, p->S, p->predicted,
+               p->predicted - p->S, p->fitted ? "" : "  not fitted");
+    }
 }

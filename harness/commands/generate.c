@@ -122,12 +122,6 @@ static void end_stream(Output *out) {
     }
 }
 
-static void release_output(Output *out) {
-    stream_release(&out->stream);
-    stop_release(&out->filter);
-    text_release(&out->text);
-}
-
 // --- one run ---------------------------------------------------------------------------------------------
 
 typedef struct {
@@ -217,7 +211,9 @@ static bool decode_run(Run *r, Error *e) {
 static void close_run(Run *r) {
     decode_result_release(&r->result);
     method_close(&r->method);
-    release_output(&r->out);
+    stream_release(&r->out.stream);
+    stop_release(&r->out.filter);
+    text_release(&r->out.text);
     ids_release(&r->prompt);
     models_close(&r->models);
 }

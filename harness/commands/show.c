@@ -65,24 +65,6 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
     return table_end(&t, rows_end(r, true, e), e);
 }
 
-// Why imported points lack a speedup.
-static bool print_alone(Store *store, int64_t run, Error *e) {
-    LOCAL_TEXT line = {0};
-    int64_t alone;
-    if (!rows_named_int(store, show_sql, "alone", run, &alone, e)) return false;
-    stored_alone(alone, &line);
-    if (alone) terminal_printf("\n%s", text_get(&line));
-    return true;
-}
-
-// alpha and f, where 'outpace fit' was run.
-static bool print_fits(Store *store, int64_t run, Error *e) {
-    LOCAL_TEXT lines = {0};
-    bool ok = stored_fits_text(store, run, &lines, e);
-    if (ok && lines.length) terminal_printf("\n%s", text_get(&lines));
-    return ok;
-}
-
 // --- priced on another machine
 
 static Rows *ask_priced(Store *store, const char *query, int64_t run, const Text *computed, Error *e) {
@@ -148,19 +130,21 @@ static bool print_all(Store *store, int64_t run, const Records *as, Error *e) {
     RecordTable t;
     bool ok = table_end(&t, stored_table(store, run, as, &t, e), e);
     if (!ok || records_asked(as)) return ok;
-    return print_alone(store, run, e) && print_fits(store, run, e) && print_surface(store, run, e) &&
-           query_sentences(rows_named(store, show_sql, "changed", run, e), e);
-}
-
-static bool print_tasks(Store *store, int64_t run, Error *e) {
-    RecordTable t;
-    return table_end(&t, stored_task_table(store, run, &t, e), e);
+    LOCAL_TEXT alone = {0}, fits = {0};
+    int64_t points;
+    if (!rows_named_int(store, show_sql, "alone", run, &points, e) || !stored_fits_text(store, run, &fits, e))
+        return false;
+    stored_alone(points, &alone);
+    if (points) terminal_printf("\n%s", text_get(&alone)); // why imported points lack a speedup
+    if (fits.length) terminal_printf("\n%s", text_get(&fits));
+    return print_surface(store, run, e) && query_sentences(rows_named(store, show_sql, "changed", run, e), e);
 }
 
 static bool show(void *options, CommandLine *line, Error *e) {
     ShowOptions *o = options;
     bool priced;
     int64_t run;
+    RecordTable tasks;
     bool records = records_asked(&o->records);
     if (records && o->tasks)
         return error_input(e, "show: --tasks is a table: 'outpace table tasks' has others");
@@ -182,7 +166,7 @@ static bool show(void *options, CommandLine *line, Error *e) {
               (records || query_sentences(rows_named(store, show_sql, "head", run, e), e)) &&
               (o->tokens  ? stored_tokens(store, run, o->prompt, &o->records, e)
                : priced   ? print_priced(store, run, &o->of, e)
-               : o->tasks ? print_tasks(store, run, e)
+               : o->tasks ? table_end(&tasks, stored_task_table(store, run, &tasks, e), e)
                           : print_all(store, run, &o->records, e));
     store_close(store);
     return ok;

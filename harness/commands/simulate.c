@@ -127,12 +127,6 @@ static void print_head(const Prediction *of) {
 
 EMBED(simulate_sql, "harness/commands/simulate.sql")
 
-static bool print_notes(Store *store, int64_t run, int layers, Error *e) {
-    Rows *r = rows_named(store, simulate_sql, "notes", run, e);
-    rows_bind_int(r, 2, layers);
-    return query_sentences(r, e);
-}
-
 // --- strong scaling --------------------------------------------------------------------------------------
 
 // Nothing of it is measured: a price of the split's rows, and of the messages over the stated link.
@@ -162,7 +156,9 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
         return all && records_print(all, "points", &o->records, e);
     }
     print_head(p);
-    if (!print_notes(store, run, p->pricing.target.layers, e)) return false;
+    Rows *notes = rows_named(store, simulate_sql, "notes", run, e);
+    rows_bind_int(notes, 2, p->pricing.target.layers);
+    if (!query_sentences(notes, e)) return false;
     RecordTable points = {.form = &prediction_points}, errors = {.form = &ERRORS_FORM};
     const Simulation *s = &p->cells[0].points;
     prediction_put_points(p, &points);

@@ -414,14 +414,6 @@ static bool open_and_know(Verify *v, Error *e) {
     return models_open(&v->models, &v->o->models, e);
 }
 
-static void release(Verify *v) {
-    for (size_t i = 0; v->truth && i < v->prompts.count; i++) decode_result_release(&v->truth[i]);
-    mem_free(v->truth);
-    prompts_release(&v->prompts);
-    json_decref(v->rows);
-    models_close(&v->models);
-}
-
 static bool run(void *options, CommandLine *line, Error *e) {
     VerifyOptions *o = options;
     o->models.target = line->words.items[0];
@@ -447,7 +439,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
                interrupted ? "; interrupted" : "");
     if (v.failures) line->code = EXIT_FAILED;
     else if (interrupted) line->code = EXIT_INTERRUPTED;
-    release(&v);
+    for (size_t i = 0; v.truth && i < v.prompts.count; i++) decode_result_release(&v.truth[i]);
+    mem_free(v.truth);
+    prompts_release(&v.prompts);
+    json_decref(v.rows);
+    models_close(&v.models);
     processes_leave(&v.processes);
     return ok;
 }

@@ -64,13 +64,6 @@ static bool read_model(Beside *b, const Rows *r) {
            b->model.vocab > 0 && hardware_check(&b->machine, NULL);
 }
 
-static void add_price(const Beside *b, int i, const Hardware *h, json_t *out) {
-    const StepPlan *step = &b->surface.points[i].step, one = step_chain(1, step->context);
-    double s = hardware_price(h, &b->model, step).total;
-    json_array_append_new(out, json_pack("[I, o, o]", (json_int_t)b->ids[i], json_number(1e9 * s),
-                                         json_number(s / hardware_price(h, &b->model, &one).total)));
-}
-
 // Prices the points of the context of point i, by a machine fitted to all others, or if there are none, to
 // these.
 static bool price_context(Beside *b, int i, json_t *out, bool *alone, Error *e) {
@@ -82,8 +75,14 @@ static bool price_context(Beside *b, int i, json_t *out, bool *alone, Error *e) 
     for (int k = 0; k < s->count; k++)
         s->points[k].held_out = others >= 2 && s->points[k].step.context == context;
     if (!b->named && s->count >= 2 && !surface_fit(s, &b->machine, &b->model, &fit, e)) return false;
-    for (int k = 0; k < s->count; k++)
-        if (s->points[k].step.context == context) add_price(b, k, &fit.machine, out);
+    const StepPlan one = step_chain(1, context);
+    for (int k = 0; k < s->count; k++) {
+        if (s->points[k].step.context != context) continue;
+        double seconds = hardware_price(&fit.machine, &b->model, &s->points[k].step).total;
+        double alone_s = hardware_price(&fit.machine, &b->model, &one).total;
+        json_array_append_new(out, json_pack("[I, o, o]", (json_int_t)b->ids[k], json_number(1e9 * seconds),
+                                             json_number(seconds / alone_s)));
+    }
     return true;
 }
 

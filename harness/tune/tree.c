@@ -57,12 +57,6 @@ static double forward_seconds(const TuningCurve *c, const RankTree *t) {
     return sum;
 }
 
-static double tree_seconds(const TreeCost *c, const RankTree *t) {
-    double rows = t->count + 1;
-    return tuning_curve_at(&c->target, rows) + c->level_s * forward_seconds(&c->forward, t) +
-           c->row_s * rows + c->step_s;
-}
-
 // The best tree of this size, level by level, as rank_tree.h wants it.
 static void read_tree(const BestTrees *best, int guesses, int levels, RankTree *out) {
     int parents[RANK_TREE_MOST], ranks[RANK_TREE_MOST], depth[RANK_TREE_MOST], place[RANK_TREE_MOST];
@@ -89,7 +83,9 @@ void tree_choose(const double *chance, int nodes, int levels, const TreeCost *c,
             double tokens = best_trees_tokens(best, m + 1, l + 1);
             if (!(tokens > 0)) continue;
             read_tree(best, m, l, &tree);
-            double seconds = tree_seconds(c, &tree);
+            double rows = tree.count + 1;
+            double seconds = tuning_curve_at(&c->target, rows) +
+                             c->level_s * forward_seconds(&c->forward, &tree) + c->row_s * rows + c->step_s;
             if (seconds / tokens >= out->seconds / out->tokens) continue;
             out->tokens = tokens, out->seconds = seconds;
             guesses = m, depth = l;

@@ -10,21 +10,17 @@
 
 enum { PLACE = 512 };
 
-static bool hash_all(const StoreImport *a, const StoreImport *b, char out[SHA256_TEXT], Error *e) {
-    LOCAL_TEXT t = {0};
-    text_printf(&t, "%zu %zu ", a->size, b ? b->size : 0);
-    text_add(&t, a->bytes, a->size);
-    if (b) text_add(&t, b->bytes, b->size);
-    return sha256_bytes(text_get(&t), t.length, out, e);
-}
-
 bool import_begin(Import *m, Store *s, const StoreImport *from, const StoreImport *second, StoreImported *out,
                   Error *e) {
     char hash[SHA256_TEXT];
     bool found = false;
     *out = (StoreImported){0};
     *m = (Import){.store = s, .from = from, .out = out, .promised = -1};
-    if (!hash_all(from, second, hash, e)) return false;
+    LOCAL_TEXT all = {0};
+    text_printf(&all, "%zu %zu ", from->size, second ? second->size : 0);
+    text_add(&all, from->bytes, from->size);
+    if (second) text_add(&all, second->bytes, second->size);
+    if (!sha256_bytes(text_get(&all), all.length, hash, e)) return false;
     StoreContent content = {.kind = "import", .name = from->path, .hash = hash, .path = from->path};
     StoreRun run = {.hash = hash,
                     .kind = "import",

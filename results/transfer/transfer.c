@@ -71,16 +71,6 @@ static json_t *value_json(const Rows *r, int i) {
     return json_null();
 }
 
-// A column whose name is not UTF-8 is called "?".
-static json_t *row_json(const Rows *r) {
-    json_t *object = json_object();
-    for (int i = 0; i < rows_columns(r); i++) {
-        json_auto_t *value = value_json(r, i);
-        if (json_object_set(object, rows_name(r, i), value)) json_object_set(object, "?", value);
-    }
-    return object;
-}
-
 // The row of a table, without NULLs, its times in seconds.
 static json_t *described_json(const Rows *r) {
     json_t *object = json_object();
@@ -104,7 +94,15 @@ static bool put_json(json_t *object, FILE *out, Error *e) {
 bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
     Rows *r = rows_ask(s, sql, run, e);
     bool ok = true;
-    while (ok && rows_next(r)) ok = put_json(row_json(r), out, e);
+    while (ok && rows_next(r)) {
+        json_t *object = json_object();
+        for (int i = 0; i < rows_columns(r); i++) {
+            json_auto_t *value = value_json(r, i);
+            if (json_object_set(object, rows_name(r, i), value))
+                json_object_set(object, "?", value); // the column's name is not UTF-8
+        }
+        ok = put_json(object, out, e);
+    }
     return rows_end(r, ok, e);
 }
 

@@ -27,19 +27,15 @@ bool made_json(const char *dir, const char *name, const json_t *root, Error *e) 
     return made_text(dir, name, text, e);
 }
 
-static bool copy_file(const char *from_dir, const char *to_dir, const char *name, Error *e) {
-    LOCAL_MEMORY char *from = file_path(from_dir, name), *to = file_path(to_dir, name), *bytes = NULL;
-    size_t n;
-    bool ok = true;
-    if (file_exists(from)) ok = file_read(from, MAX_TOKENIZER, &bytes, &n, e) && file_write(to, bytes, n, e);
-    return ok;
-}
-
 bool made_copy_tokenizer(const char *from, const char *dir, Error *e) {
     static const char *const files[] = {"tokenizer.json", "tokenizer_config.json", "tokenizer.model",
                                         "generation_config.json"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (!copy_file(from, dir, files[i], e)) return false;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        LOCAL_MEMORY char *file = file_path(from, files[i]), *copy = file_path(dir, files[i]), *bytes = NULL;
+        size_t n;
+        if (!file_exists(file)) continue;
+        if (!file_read(file, MAX_TOKENIZER, &bytes, &n, e) || !file_write(copy, bytes, n, e)) return false;
+    }
     return true;
 }
 

@@ -143,15 +143,6 @@ static bool write_tokenizer(const char *dir, int vocab, Error *e) {
                e);
 }
 
-static bool write_generation(const char *dir, const json_t *config, Error *e) {
-    json_auto_t *root = json_object();
-    static const char *const keys[] = {"bos_token_id", "eos_token_id"};
-    for (size_t i = 0; i < 2; i++)
-        if (json_object_get(config, keys[i]))
-            json_object_set(root, keys[i], json_object_get(config, keys[i]));
-    return made_json(dir, "generation_config.json", root, e);
-}
-
 static bool describe(const json_t *config, const char *place, Model *m, Error *e) {
     LOCAL_MEMORY char *text = json_text(config, 0);
     *m = (Model){0};
@@ -171,8 +162,14 @@ static bool synth(const char *dir, const json_t *config, SynthPlan *p, const Syn
     p->dtype = m.dtype;
     plan_model(p, &m);
     if (!made_begin(&made, config, e)) return false;
-    bool ok = write_tokenizer(dir, m.shape.vocab, e) && write_generation(dir, config, e) &&
-              weights_out(&p->out, dir, e) && made_finish(&made, e);
+    static const char *const ids[] = {"bos_token_id", "eos_token_id"};
+    json_auto_t *generation = json_object();
+    for (size_t i = 0; i < 2; i++)
+        if (json_object_get(config, ids[i]))
+            json_object_set(generation, ids[i], json_object_get(config, ids[i]));
+    bool ok = write_tokenizer(dir, m.shape.vocab, e) &&
+              made_json(dir, "generation_config.json", generation, e) && weights_out(&p->out, dir, e) &&
+              made_finish(&made, e);
     if (!ok) made_abandon(&made);
     return ok;
 }
