@@ -250,12 +250,10 @@ static bool run_sample(const Points *points, Sample *s, const FitOptions *o, Fit
 }
 
 bool fit_run(const Points *points, const FitOptions *o, Fit *out, Error *e) {
-    Sample s;
+    LOCAL(sample_release) Sample s = {0};
     *out = (Fit){.prompts = points->columns & POINTS_PROMPT ? points->prompts : 0,
                  .candidates = points->columns & POINTS_CANDIDATES};
-    bool ok = sample_open(points, o, &s, e) && run_sample(points, &s, o, out, e);
-    sample_release(&s);
-    return ok;
+    return sample_open(points, o, &s, e) && run_sample(points, &s, o, out, e);
 }
 
 void fit_release(Fit *f) {

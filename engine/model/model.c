@@ -86,13 +86,10 @@ static bool bind_gguf(Model *m, ModelWeights *w, const Gguf *g, const char *path
 
 // w NULL: the config only.
 static bool open_gguf(Model *m, ModelWeights *w, const char *path, Error *e) {
-    FileView view = {0};
-    Gguf g = {0};
-    bool ok = file_map(path, &view, e) && gguf_parse(view.data, view.size, path, &g, e) &&
-              config_read_gguf(m, &g, view.data, e) && (!w || bind_gguf(m, w, &g, path, &view, e));
-    gguf_release(&g);
-    file_unmap(&view);
-    return ok;
+    LOCAL(file_unmap) FileView view = {0};
+    LOCAL(gguf_release) Gguf g = {0};
+    return file_map(path, &view, e) && gguf_parse(view.data, view.size, path, &g, e) &&
+           config_read_gguf(m, &g, view.data, e) && (!w || bind_gguf(m, w, &g, path, &view, e));
 }
 
 // --- a directory

@@ -102,12 +102,11 @@ bool tokenizer_has_template(const Tokenizer *t) { return t && t->has_template; }
 const Template *tokenizer_template(const Tokenizer *t, const char *name, Error *e) {
     if (strcmp(name, TEMPLATE_OF_MODEL) != 0) return template_find(name, e);
     if (t && t->template) return t->template;
-    Text known = {0};
+    LOCAL_TEXT known = {0};
     template_names(&known);
     error_input(e, "the model's files have %s: give the name of one that fits it, of %s",
                 tokenizer_has_template(t) ? "a chat template that isn't known" : "no chat template",
                 text_get(&known));
-    text_release(&known);
     return NULL;
 }
 
@@ -123,28 +122,13 @@ Tokenizer *tokenizer_parse_gguf(const Gguf *g, Error *e) {
 }
 
 static bool map_gguf(const char *path, FileView *view, Gguf *g, Error *e) {
-    *view = (FileView){0};
-    *g = (Gguf){0};
     return file_map(path, view, e) && gguf_parse(view->data, view->size, path, g, e);
 }
 
-static Tokenizer *open_gguf(const char *path, Error *e) {
-    FileView view;
-    Gguf g;
-    Tokenizer *t = map_gguf(path, &view, &g, e) ? tokenizer_parse_gguf(&g, e) : NULL;
-    gguf_release(&g);
-    file_unmap(&view);
-    return t;
-}
-
 static bool gguf_has_one(const char *path) {
-    FileView view;
-    Gguf g;
-    Error e = {0};
-    bool there = map_gguf(path, &view, &g, &e) && gguf_find(&g, "tokenizer.ggml.model");
-    gguf_release(&g);
-    file_unmap(&view);
-    return there;
+    LOCAL(file_unmap) FileView view = {0};
+    LOCAL(gguf_release) Gguf g = {0};
+    return map_gguf(path, &view, &g, NULL) && gguf_find(&g, "tokenizer.ggml.model");
 }
 
 char *tokenizer_file(const char *dir) {
@@ -159,7 +143,9 @@ char *tokenizer_file(const char *dir) {
 }
 
 Tokenizer *tokenizer_open(const char *dir, Error *e) {
-    if (gguf_named(dir)) return open_gguf(dir, e);
+    LOCAL(file_unmap) FileView view = {0};
+    LOCAL(gguf_release) Gguf g = {0};
+    if (gguf_named(dir)) return map_gguf(dir, &view, &g, e) ? tokenizer_parse_gguf(&g, e) : NULL;
     LOCAL_MEMORY char *path = tokenizer_file(dir), *bytes = NULL;
     size_t n;
     Tokenizer *t = NULL;
@@ -282,13 +268,11 @@ bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_s
 
 bool tokenizer_decode(const Tokenizer *t, const int *ids, size_t count, bool skip_special, Text *out,
                       Error *e) {
-    TextStream s;
-    bool ok = true;
+    LOCAL(stream_release) TextStream s;
     stream_begin(&s, t, skip_special);
-    for (size_t i = 0; ok && i < count; i++) ok = stream_next(&s, ids[i], out, e);
-    ok = ok && stream_end(&s, out, e);
-    stream_release(&s);
-    return ok;
+    for (size_t i = 0; i < count; i++)
+        if (!stream_next(&s, ids[i], out, e)) return false;
+    return stream_end(&s, out, e);
 }
 
 // --- the pipeline
@@ -306,13 +290,11 @@ void pipeline_begin_added(Tokenizer *t, size_t count) {
 
 // Sets the text to search for: a token that is sought in normalized text is normalized too.
 static bool set_text(const Tokenizer *t, AddedToken *a, const char *content, Error *e) {
-    Words words = {.at_start = true}, other = {0};
+    LOCAL(words_release) Words words = {.at_start = true}, other = {0};
     words_add(&words, content, strlen(content));
     bool ok = !a->normalized || steps_run(&t->normalizers, &words, &other, e);
     a->length = words.text.length;
     a->text = ok ? mem_text(text_get(&words.text), a->length) : NULL;
-    words_release(&words);
-    words_release(&other);
     return ok;
 }
 

@@ -326,13 +326,10 @@ bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *
 
 // The part of a GGUF file that holds it.
 static bool content_header(const char *path, char out[SHA256_TEXT], Error *e) {
-    FileView view = {0};
-    Gguf g = {0};
-    bool ok = file_map(path, &view, e) && gguf_parse(view.data, view.size, path, &g, e) &&
-              sha256_bytes(view.data, g.header, out, e);
-    gguf_release(&g);
-    file_unmap(&view);
-    return ok;
+    LOCAL(file_unmap) FileView view = {0};
+    LOCAL(gguf_release) Gguf g = {0};
+    return file_map(path, &view, e) && gguf_parse(view.data, view.size, path, &g, e) &&
+           sha256_bytes(view.data, g.header, out, e);
 }
 
 bool content_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e) {

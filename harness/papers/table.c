@@ -75,11 +75,9 @@ static bool lists(const YamlNode *root, const char *key, const char *name) {
 }
 
 static bool names_it(const char *config, const char *name) {
-    YamlTree tree = {0};
+    LOCAL(yaml_release) YamlTree tree = {0};
     if (!yaml_parse(&tree, config, strlen(config), "config", NULL)) return false;
-    bool found = lists(tree.root, "tables", name) || lists(tree.root, "plots", name);
-    yaml_release(&tree);
-    return found;
+    return lists(tree.root, "tables", name) || lists(tree.root, "plots", name);
 }
 
 EMBED(table_sql, "harness/papers/table.sql")
@@ -260,7 +258,7 @@ static void mark(Maker *m, const TableGroup *g, const char *measure) {
 }
 
 static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
-    TableMatch match;
+    LOCAL(table_match_release) TableMatch match = {0};
     TableRow *row = add_named(m->t, p);
     if (!table_match(&m->t->item, p, &m->ask, false, &match, e)) return false;
     row->published = p->value;
@@ -268,27 +266,22 @@ static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     bool ok = !match.count || fill_quantities(m, &match, -1, row, e);
     if (ok) compare(m, &match, row);
     for (int i = 0; i < match.count; i++) mark(m, match.groups[i], row->measure);
-    table_match_release(&match);
     return ok;
 }
 
 // Where the paper reports the fastest of several settings: chosen on even prompts, scored on odd ones.
 static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
-    TableMatch match;
+    LOCAL(table_match_release) TableMatch match = {0};
     const char *measure = published_metric(&m->t->item, p->metric)->measure;
     if (!method_text_open(p->method) || quantity_is(measure, QUANTITY_BEST | QUANTITY_FITTED)) return true;
     if (!table_match(&m->t->item, p, &m->ask, true, &match, e)) return false;
-    bool ok = true;
-    if (match.count) {
-        TableRow *row = add_named(m->t, p);
-        LOCAL_TEXT name = {0};
-        text_printf(&name, "%s, even to odd", p->row);
-        row->row = table_keep(&m->t->texts, text_get(&name));
-        row->note = "chosen on even prompts, scored on odd ones";
-        ok = fill_quantities(m, &match, 1, row, e);
-    }
-    table_match_release(&match);
-    return ok;
+    if (!match.count) return true;
+    TableRow *row = add_named(m->t, p);
+    LOCAL_TEXT name = {0};
+    text_printf(&name, "%s, even to odd", p->row);
+    row->row = table_keep(&m->t->texts, text_get(&name));
+    row->note = "chosen on even prompts, scored on odd ones";
+    return fill_quantities(m, &match, 1, row, e);
 }
 
 static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric, Error *e) {

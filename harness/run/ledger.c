@@ -48,7 +48,7 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
 }
 
 static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
-    Environment v;
+    LOCAL(environment_release) Environment v = {0};
     const Inputs *in = l->inputs;
     for (int i = 0; i < in->schedule->setup_count; i++)
         engine_list_gpus(in->schedule->setups[i].settings->engine.device, &l->gpus);
@@ -56,9 +56,7 @@ static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
         if (in->experiment->models[i].draft_device)
             engine_list_gpus(in->experiment->models[i].draft_device, &l->gpus);
     environment_open(&v, start->machine, l->gpus.length ? text_get(&l->gpus) : NULL);
-    bool ok = store_attempt(l->store, l->run, start->argc, start->argv, &v.on, &l->attempt, e);
-    environment_release(&v);
-    return ok;
+    return store_attempt(l->store, l->run, start->argc, start->argv, &v.on, &l->attempt, e);
 }
 
 static bool add_reading(Ledger *l, const char *moment, const Machine *m, Error *e) {
@@ -121,7 +119,7 @@ static bool add_datasets(Ledger *l, Error *e) {
 // settings; -1: none.
 static bool put_point(Ledger *l, int number, int baseline, int same_path, Error *e) {
     const Point *p = &l->inputs->schedule->points[number];
-    PointName name;
+    LOCAL(point_name_release) PointName name = {0};
     point_name(l->inputs->experiment, p, &name);
     const char *rounding = inputs_rounding(l->inputs, p->model, &p->settings);
     if (rounding) name.params[name.param_count++] = (StoreParam){"hardware", "weights_rounded", rounding};
@@ -138,9 +136,7 @@ static bool put_point(Ledger *l, int number, int baseline, int same_path, Error 
                       .same_path = same_path < 0 ? 0 : l->points[same_path],
                       .params = name.params,
                       .param_count = name.param_count};
-    bool ok = store_point(l->store, l->run, &row, &l->points[number], e);
-    point_name_release(&name);
-    return ok;
+    return store_point(l->store, l->run, &row, &l->points[number], e);
 }
 
 static bool add_all(Ledger *l, const LedgerStart *start, Error *e) {

@@ -84,13 +84,11 @@ static bool check_place(TrainRun *r, Error *e) {
 
 static bool write_curve(TrainRun *r, Error *e) {
     const OutputKind kind = {.start = curve_heads};
-    Output out = output_more(&r->out);
+    LOCAL(output_release) Output out = output_more(&r->out);
     LOCAL_MEMORY char *path = losses_path(r);
     LOCAL_TEXT text = {0};
     curve_write(&r->curve, &text);
-    bool ok = output_add(&out, path, &kind, text_get(&text), text.length, e) && output_finish(&out, e);
-    output_release(&out);
-    return ok;
+    return output_add(&out, path, &kind, text_get(&text), text.length, e) && output_finish(&out, e);
 }
 
 // The format of a picture by its extension.
@@ -266,7 +264,7 @@ static bool take_steps(TrainRun *r, Error *e) {
 
 bool train_run_figure(const TrainRun *r, Error *e) {
     if (!r->figure) return true;
-    Output out = output_more(&r->out);
+    LOCAL(output_release) Output out = output_more(&r->out);
     PlotOptions o = {0};
     PlotLosses l = {.title = r->file.out, .count = r->curve.count};
     LOCAL_MEMORY double *numbers = mem_new(3 * l.count + 1, sizeof *numbers);
@@ -278,10 +276,8 @@ bool train_run_figure(const TrainRun *r, Error *e) {
     l.steps = numbers;
     l.series[0] = numbers + l.count;
     l.series[1] = numbers + 2 * l.count;
-    bool ok = format_of(r->figure, &o.format, e) && plot_losses(&l, &o, r->figure, &out, e) &&
-              output_finish(&out, e);
-    output_release(&out);
-    return ok;
+    return format_of(r->figure, &o.format, e) && plot_losses(&l, &o, r->figure, &out, e) &&
+           output_finish(&out, e);
 }
 
 bool train_run(TrainRun *r, bool *done, int *code, Error *e) {

@@ -353,16 +353,12 @@ static bool put_value(Writer *w, const char *s, size_t n, Text *out) {
 
 // <name = sum>, <name : text>, <name ! text>, <name @ function>, <? condition>, <cut>
 static bool assign_number(Writer *w, const char *name, size_t length, const char *s, size_t n) {
-    Text value = {0};
+    LOCAL_TEXT value = {0};
     long number;
-    bool ok = expand(w, s, n, &value) && compute(w, text_get(&value), value.length, &number);
-    if (ok) {
-        text_clear(&value);
-        text_printf(&value, "%ld", number);
-        ok = set(w, name, length, &value);
-    }
-    text_release(&value);
-    return ok;
+    if (!expand(w, s, n, &value) || !compute(w, text_get(&value), value.length, &number)) return false;
+    text_clear(&value);
+    text_printf(&value, "%ld", number);
+    return set(w, name, length, &value);
 }
 
 static bool is_taken(const Writer *w, const Text *value) {
@@ -372,24 +368,21 @@ static bool is_taken(const Writer *w, const Text *value) {
 }
 
 static bool assign_text(Writer *w, const char *name, size_t length, const char *s, size_t n, bool new) {
-    Text value = {0};
-    bool ok = false;
+    LOCAL_TEXT value = {0};
     for (int i = 0; i < 40; i++) {
         text_clear(&value);
-        if (!(ok = expand(w, s, n, &value)) || !new || !is_taken(w, &value)) break;
-        ok = false;
+        if (!expand(w, s, n, &value)) return false;
+        if (!new || !is_taken(w, &value)) return set(w, name, length, &value);
     }
-    ok = ok && set(w, name, length, &value);
-    text_release(&value);
-    return ok;
+    return false;
 }
 
 static bool assign_list(Writer *w, const char *name, size_t length, const char *s, size_t n) {
-    Text text = {0}, value = {0};
+    LOCAL_TEXT text = {0}, value = {0};
     const char *words[WORDS];
     int count = 0;
-    bool ok = expand(w, s, n, &text);
-    for (char *c = ok ? text.data : NULL; c && *c && count < WORDS;) {
+    if (!expand(w, s, n, &text)) return false;
+    for (char *c = text.data; c && *c && count < WORDS;) {
         c += strspn(c, " ");
         const size_t end = strcspn(c, " ");
         const Variable *v = find(w, c, end);
@@ -397,10 +390,7 @@ static bool assign_list(Writer *w, const char *name, size_t length, const char *
         c += end;
         if (*c) *c++ = 0;
     }
-    ok = ok && count && lists_apply(words, count, w->random, &value) && set(w, name, length, &value);
-    text_release(&text);
-    text_release(&value);
-    return ok;
+    return count && lists_apply(words, count, w->random, &value) && set(w, name, length, &value);
 }
 
 static bool run(Writer *w, const char *s, size_t n, Text *out) {
@@ -486,10 +476,8 @@ static bool expand_choice(Writer *w, const char *s, size_t n, Text *out) {
         const size_t k = random_below(w->random, (uint32_t)count);
         return expand(w, s + starts[k], starts[k + 1] - starts[k] - 1, out);
     }
-    Text name = {0};
-    const bool ok = expand(w, s, n, &name) && expand_rule(w, text_get(&name), out);
-    text_release(&name);
-    return ok;
+    LOCAL_TEXT name = {0};
+    return expand(w, s, n, &name) && expand_rule(w, text_get(&name), out);
 }
 
 static bool expand(Writer *w, const char *s, size_t n, Text *out) {
