@@ -122,7 +122,7 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
                         .layers = v == ADAPTER_DFLASH ? 2 : 0,
                         .normed_heads = v == ADAPTER_DFLASH,
                         .block = {5, true, MARKOV_GATED, 3, CONFIDENCE_TOKEN},
-                        .mask = 1};
+                        .mask = v == ADAPTER_DFLASH};
     const char *dir = folder_path(folder, adapter_variant_name(v));
     if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, true, &e) ||
         !adapter_open(&a, &w->model.model, dir, &e))
