@@ -8,6 +8,7 @@
 #include "simulate/statistics.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -251,13 +252,18 @@ static Rows *ask(Store *store, const char *query, bool timed, Error *e) {
     return r;
 }
 
+// Whether it reads a prompt's speedup or rate; a strategy is neither.
+static bool is_timed(const char *query) {
+    const char *rate = query;
+    while ((rate = strstr(rate, "rate")) && rate > query && isalpha((unsigned char)rate[-1])) rate++;
+    return strstr(query, "newest_prompt") && (rate || strstr(query, "speedup"));
+}
+
 bool claim_judge(Store *store, const CatalogueClaim *claim, ClaimJudgement *out, Error *e) {
     Comparisons all = {0};
     *out = (ClaimJudgement){.verdict = CLAIM_NOT_RUN};
     if (!claim->query) return true;
-    bool timed = strstr(claim->query, "newest_prompt") &&
-                 (strstr(claim->query, "speedup") || strstr(claim->query, "rate")),
-         ok = true, some = true;
+    bool timed = is_timed(claim->query), ok = true, some = true;
     Form form = FORM_PAIRED;
     for (int pass = 0; ok && some && pass < (timed ? PASSES_MOST : 1); pass++) {
         Rows *r = ask(store, claim->query, timed, e);

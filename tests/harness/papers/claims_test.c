@@ -178,6 +178,8 @@ static void passes_drift(void **state) {
         {3, "SELECT 'x', 2 + 0.1 * prompt + pass AS speedup FROM newest_prompt", CLAIM_HOLDS, "3 passes"},
         {3, "SELECT 'x', 1 + 0.1 * prompt + pass AS speedup FROM newest_prompt", CLAIM_UNDECIDED, "3 passes"},
         {1, "SELECT 'x', 2 + 0.1 * prompt AS speedup FROM newest_prompt", CLAIM_UNDECIDED, "drift unknown"},
+        {1, "SELECT 'strategy', 2 + 0.1 * prompt FROM newest_prompt", CLAIM_HOLDS, "prompts"},
+        {1, "SELECT 'x', 2 + 0.1 * prompt AS rate FROM newest_prompt", CLAIM_UNDECIDED, "drift unknown"},
         {1, "SELECT 'S of x', 2 + 0.1 * prompt AS speedup FROM newest_prompt", CLAIM_HOLDS, "prompts"},
         {1,
          "WITH c AS (SELECT prompt FROM newest_prompt) SELECT 'S of x', 2 + 0.1 * prompt AS speedup FROM c",
