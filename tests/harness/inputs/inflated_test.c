@@ -240,7 +240,7 @@ static void tasks_share_the_weights(void **state) {
         bool ok = use_model(dir, &engine, &memory);
         if (write(ready[1], ok ? "y" : "n", 1) != 1) _exit(1);
         while (ok) { // the system may take pages away from a process that doesn't use them
-            usleep(20000);
+            usleep(100000);
             engine_close(&engine);
             ok = use_model(dir, &engine, &memory);
         }
