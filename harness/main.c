@@ -70,7 +70,8 @@ static void put_lesson(const char *lesson, Text *out) {
 }
 
 static void print_lesson(const Command *c, const ArgSet sets[COMMAND_SETS]) {
-    Text text = {0}, lesson = {0};
+    Text text = {0};
+    LOCAL_TEXT lesson = {0};
     command_lesson(c->name, &lesson);
     text_printf(&text, "usage: outpace %s%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
     put_lesson(text_get(&lesson), &text);
@@ -79,7 +80,6 @@ static void print_lesson(const Command *c, const ArgSet sets[COMMAND_SETS]) {
     if (c->shared.count) text_puts(&text, "\nOptions of the model:\n");
     args_help(sets + 1, 1, &text);
     terminal_print(&text);
-    text_release(&lesson);
 }
 
 bool command_execute(const Command *c, int argc, char **argv, int *code, Error *e) {

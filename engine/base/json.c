@@ -120,8 +120,7 @@ json_t *json_from_text(const char *text) {
     if (j) return j;
     LOCAL_TEXT clean = {0};
     for (; *text; text++) text_add(&clean, (unsigned char)*text < 0x80 ? text : "?", 1);
-    j = json_string(text_get(&clean));
-    return j;
+    return json_string(text_get(&clean));
 }
 
 json_t *json_number(double x) { return isfinite(x) ? json_real(x) : json_null(); }

@@ -1,5 +1,7 @@
 // A growing text: built piece by piece, always NUL-terminated.
 #pragma once
+#include "engine/base/memory.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +21,7 @@ void text_release(Text *t);                // frees it; t is empty again
 const char *text_get(const Text *t);
 
 // A text of a block, which is released when the block ends: LOCAL_TEXT line = {0};
-#define LOCAL_TEXT __attribute__((cleanup(text_release))) Text
+#define LOCAL_TEXT LOCAL(text_release) Text
 
 bool text_ends(const char *text, const char *end);                     // whether text ends with `end`
 int text_among(const char *text, const char *const *words, int count); // its place there; -1: it has none

@@ -14,7 +14,7 @@ typedef struct LayerTrace {
     float *middle_inverse; // of `middle`
     float *gate_up;        // (2 mlp_width); an MLP without up has ones in its place
     float *active;         // (mlp_width): silu(gate) * up
-    float *qkv_slope;      // the gradient of qkv; layers share one, but for an EAGLE head's
+    float *qkv_slope;      // the gradient of qkv: an EAGLE head's layers have their own, others share one
 } LayerTrace;
 
 // The gradients of a layer's activations; each (rows, ...).

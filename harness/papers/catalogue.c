@@ -248,8 +248,7 @@ static Rows *ask(Store *store, const char *query, bool timed, Error *e) {
     if (!timed) return rows_open(store, query, e);
     bool tables = strncmp(query, "WITH", 4) == 0; // of its own
     text_printf(&sql, "%s%s%s", one_pass_sql, tables ? "," : "", query + (tables ? 4 : 0));
-    Rows *r = rows_open(store, text_get(&sql), e);
-    return r;
+    return rows_open(store, text_get(&sql), e);
 }
 
 // Whether it reads a prompt's speedup or rate; a strategy is neither.

@@ -41,18 +41,17 @@ static __attribute__((noinline)) void block_scales(const Tensor *w, bool split, 
     int group = w->codes.group, apart = group == 4 * INT8_BLOCK ? 2 : group == 2 * INT8_BLOCK;
     // cppcheck-suppress [uninitvar, ctuuninitvar]
     float *scale = out->of.scale, *low = out->of.low; // to be filled
-    bool times = split && w->codes.kind == SCALES_TIMES;
-    GroupScales both;
-    if (times)
+    if (split && w->codes.kind == SCALES_TIMES)
         block_times(of_row + (size_t)(2 * first / GROUPS_TIMES) * sizeof(ScaleTimes),
                     2 * count / GROUPS_TIMES, out);
-    else
-        read_scales(w, of_row, split ? 2 * first : first >> apart, split ? 2 * count : count >> apart,
-                    split ? &both : &out->of);
-    for (int b = 0; split && !times && b < count; b++) {
-        scale[b] = both.scale[2 * b];
-        out->last[b] = both.scale[2 * b + 1];
-    }
+    else if (split) {
+        GroupScales both;
+        read_scales(w, of_row, 2 * first, 2 * count, &both);
+        for (int b = 0; b < count; b++) {
+            scale[b] = both.scale[2 * b];
+            out->last[b] = both.scale[2 * b + 1];
+        }
+    } else read_scales(w, of_row, first >> apart, count >> apart, &out->of);
     for (int b = count - 1; apart && b > 0; b--) {
         scale[b] = scale[b >> apart];
         low[b] = low[b >> apart];

@@ -11,8 +11,8 @@ typedef struct GroupScales {
 } GroupScales;
 #define CODE_BASE (0x1p15f + 128)
 
-// --- a group's bytes become floats in registers: on the stack, a vector read from where its parts were just
-// written waits until they have left the pipeline, a fifth of a token's time
+// --- a group's bytes become floats in registers: gathered on the stack first, they'd be read as a vector,
+// which has to wait until the stores of its parts retire; that took a fifth of a token's time
 
 static inline float half_at(const unsigned char *p) {
     uint16_t half;

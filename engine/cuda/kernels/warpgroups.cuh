@@ -81,7 +81,7 @@ static inline void copy_bulk(void *shared, const void *global, int bytes, Barrie
 // their operands may not change, and the sums may not be read. group_mma_held: of bf16, with `a` in
 // registers, where each warp has its 16 rows as mma_16816 does.
 
-__device__ __forceinline__ void show_to_tensor_cores() { // nothing where there is no wgmma
+__device__ __forceinline__ void show_to_tensor_cores() { // does nothing without wgmma
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif

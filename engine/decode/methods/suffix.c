@@ -47,7 +47,7 @@ static const Arg PARAMS[] = {
      .help = "pick=match: a match in earlier outputs counts so much less"},
 };
 
-enum { LOCAL, GLOBAL };
+enum { OWN_TEXT, ALL_TEXTS };
 static const char *const SOURCES[] = {"local", "global"};
 
 typedef struct Suffix {
@@ -131,15 +131,15 @@ static void place(Suffix *s, Tree *tree, int source) {
 // A match as it is compared: one in earlier outputs counts less if the longest match is picked.
 static int match_of(const Suffix *s, int source) {
     int match = s->drafts[source].match;
-    if (source == LOCAL || !s->rule.longest) return match;
+    if (source == OWN_TEXT || !s->rule.longest) return match;
     return match > s->bias ? match - s->bias : 0;
 }
 
 static int pick(const Suffix *s) {
-    const SuffixDraft *local = &s->drafts[LOCAL], *global = &s->drafts[GLOBAL];
-    if (!s->rule.longest) return local->score >= global->score ? LOCAL : GLOBAL;
-    if (!global->count || !local->count) return local->count ? LOCAL : GLOBAL;
-    return match_of(s, LOCAL) >= match_of(s, GLOBAL) ? LOCAL : GLOBAL;
+    const SuffixDraft *local = &s->drafts[OWN_TEXT], *global = &s->drafts[ALL_TEXTS];
+    if (!s->rule.longest) return local->score >= global->score ? OWN_TEXT : ALL_TEXTS;
+    if (!global->count || !local->count) return local->count ? OWN_TEXT : ALL_TEXTS;
+    return match_of(s, OWN_TEXT) >= match_of(s, ALL_TEXTS) ? OWN_TEXT : ALL_TEXTS;
 }
 
 // Where the text's last n tokens first end; before its own end, if they occur there.
@@ -170,13 +170,13 @@ static void draft(Suffix *s) {
     if (s->looked) return;
     s->looked = true;
     if (s->pick >= PICK_FIRST) {
-        copy(s, &s->drafts[LOCAL]);
+        copy(s, &s->drafts[OWN_TEXT]);
         return;
     }
     int most = l->depth, have = (int)l->text_count, count = have < most ? have : most;
     const int *context = l->text + have - count;
-    suffix_tree_draft(l, context, count, &s->rule, &s->drafts[LOCAL]);
-    if (s->warm) suffix_tree_draft(&s->global, context, count, &s->rule, &s->drafts[GLOBAL]);
+    suffix_tree_draft(l, context, count, &s->rule, &s->drafts[OWN_TEXT]);
+    if (s->warm) suffix_tree_draft(&s->global, context, count, &s->rule, &s->drafts[ALL_TEXTS]);
 }
 
 static void suffix_look(void *self, Outlook *out) {

@@ -8,102 +8,16 @@
 #include "engine/model/safetensors.h"
 #include "engine/train/trainer.h"
 #include "tests/support/folder.h"
-#include "tests/support/learner.h"
 #include "tests/support/null_session.h"
-#include "tests/support/random_model.h"
+#include "tests/support/world.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PASS = 64, LONGEST = 32 };
-
-// A target that is open for training.
-typedef struct World {
-    RandomModel model;
-    Session session;
-    TargetChoice choice;
-} World;
-
-static Shape small_shape(void) {
-    return (Shape){
-        .layers = 4,
-        .width = 32,
-        .heads = 4,
-        .kv_heads = 2,
-        .head_dim = 8,
-        .mlp_width = 48,
-        .vocab = LEARNER_VOCAB,
-        .real_vocab = LEARNER_VOCAB,
-        .context = 64,
-        .norm_epsilon = 1e-5f,
-        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 4, .attention_factor = 1}};
-}
-
-enum { PARALLEL = ADAPTER_DFLASH + 1, KINDS }; // P-EAGLE: EAGLE-3's with masks
-
-// A draft of blocks needs an id that no text has, behind the real ones.
-static Shape shape_for(int v) {
-    Shape s = small_shape();
-    s.vocab += v == ADAPTER_DFLASH;
-    return s;
-}
-
-static AdapterKind kind_of(int v) {
-    AdapterKind k = {.variant = v == PARALLEL ? ADAPTER_EAGLE3 : (AdapterVariant)v,
-                     .exit_layer = 1,
-                     .heads = 1,
-                     .mask = v == PARALLEL ? LEARNER_VOCAB - 1 : 0,
-                     .layers = v == PARALLEL ? 2 : 0};
-    if (v == ADAPTER_MEDUSA) k.heads = 2;
-    if (v >= ADAPTER_MEDUSA) k.exit_layer = 4;
-    if (v >= ADAPTER_EAGLE3) k.captures = (Captures){3, {1, 2, 3}};
-    if (v == ADAPTER_MTP) k.captures = (Captures){1, {4}};
-    if (v != ADAPTER_DFLASH) return k;
-    k.normed_heads = true;
-    k.layers = 2;
-    k.mask = LEARNER_VOCAB;
-    k.block.rows = 4;
-    k.block.from_root = true;
-    k.block.markov = MARKOV_VANILLA;
-    k.block.rank = 8;
-    k.block.confidence = CONFIDENCE_TOKEN;
-    return k;
-}
-
 static const char *name_of(int v) {
     return v == PARALLEL ? "peagle" : adapter_variant_name((AdapterVariant)v);
-}
-
-static void open_world(World *w, const Shape *shape, const AdapterKind *kind, Random *r) {
-    BackendOptions o = {.compute = COMPUTE_F32, .max_nodes = PASS, .threads = 1};
-    void *self;
-    random_model_init(&w->model, shape, DTYPE_F32, false, r);
-    assert_true(cpu_open(&w->model.model, &o, &self, NULL));
-    session_init(&w->session, &cpu_backend, self, &w->model.model.shape, &o);
-    w->choice = (TargetChoice){.model = &w->model.model,
-                               .session = &w->session,
-                               .name = "one",
-                               .kind = *kind,
-                               .forwards = kind->variant == ADAPTER_EAGLE3 ? 3 : 2};
-}
-
-static void close_world(World *w) {
-    session_release(&w->session);
-    random_model_release(&w->model);
-}
-
-// The small learner's run, of an adapter.
-static TrainConfig config_of(const World *w, int steps) {
-    TrainConfig c = learner_config(steps);
-    c.shape = w->choice.model->shape;
-    c.shape.context = LONGEST;
-    c.adapter = &w->choice;
-    if (w->choice.kind.variant != ADAPTER_DFLASH) return c;
-    c.masks = w->choice.kind.block.rows - 1;
-    c.shape.mask_token = w->choice.kind.mask;
-    return c;
 }
 
 // The small learner's run with the world's model as its teacher.
@@ -154,11 +68,11 @@ static void run_twice(Target *t, const int *tokens, const int *start, int kept) 
 static void check_states(const Shape *shape, int v, Random *r) {
     World w;
     Target t;
-    AdapterKind kind = kind_of(v);
+    AdapterKind kind = world_kind(v);
     int tokens[PASS], start[PASS], first = 0, width = shape->width, layers = shape->layers;
     float *alone = mem_new((size_t)(PASS * width), sizeof *alone);
     kind.exit_layer = v == ADAPTER_MEDUSA ? layers : 1;
-    open_world(&w, shape, &kind, r);
+    world_open(&w, shape, &kind, r);
     assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int i = 0; i < PASS; i++) {
         if (random_below(r, 10) == 0) first = i;
@@ -178,7 +92,7 @@ static void check_states(const Shape *shape, int v, Random *r) {
     }
     assert_true(!t.exits == (v == ADAPTER_MEDUSA || v == ADAPTER_EAGLE));
     target_close(&t);
-    close_world(&w);
+    world_close(&w);
     mem_free(alone);
 }
 
@@ -204,9 +118,9 @@ static void what_is_wanted(void **state) {
     World w;
     Target t;
     Batch b;
-    Shape shape = small_shape();
-    AdapterKind kind = kind_of(ADAPTER_MEDUSA);
-    open_world(&w, &shape, &kind, &r);
+    Shape shape = world_small_shape();
+    AdapterKind kind = world_kind(ADAPTER_MEDUSA);
+    world_open(&w, &shape, &kind, &r);
     assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int head = 0; head < 2; head++) {
         target_batch(&t, head, NULL, start, 7, targets, &b);
@@ -216,30 +130,23 @@ static void what_is_wanted(void **state) {
     }
     assert_float_equal(target_weight(&t, 1), 0.64, 1e-12);
     target_close(&t);
-    close_world(&w);
+    world_close(&w);
 }
 
 // --- runs ------------------------------------------------------------------------------------------------
-
-static Trainer open_trainer(const TrainConfig *c, const Corpus *corpus) {
-    Trainer t;
-    Error e = {0};
-    if (!trainer_open(&t, c, corpus, &e)) fail_msg("%s", e.text);
-    return t;
-}
 
 // From little more than the target's own head to most of what the target says, on documents never seen. A
 // random target is a hard one, and what it says two tokens further on cannot be known: heads come less far.
 static void check_learning(int v, Random *r) {
     World w;
     Corpus corpus;
-    Shape shape = shape_for(v);
-    AdapterKind kind = kind_of(v);
+    Shape shape = world_shape(v);
+    AdapterKind kind = world_kind(v);
     double least = v == ADAPTER_MEDUSA || v >= ADAPTER_EAGLE ? 0.05 : 0.15;
-    open_world(&w, &shape, &kind, r);
+    world_open(&w, &shape, &kind, r);
     learner_corpus(&corpus, 60, 80, 1);
-    TrainConfig c = config_of(&w, 150);
-    Trainer t = open_trainer(&c, &corpus);
+    TrainConfig c = world_config(&w, 150);
+    Trainer t = world_trainer(&c, &corpus);
     double first = trainer_held_out(&t), agreed = t.agreement[0];
     while (t.step < 150) assert_true(isfinite(trainer_step(&t).loss));
     double last = trainer_held_out(&t);
@@ -248,17 +155,17 @@ static void check_learning(int v, Random *r) {
                  agreed, last, t.agreement[0], (unsigned long long)test_seed());
     trainer_close(&t);
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 static void check_teacher(Random *r) {
     World w;
     Corpus corpus;
-    Shape shape = small_shape();
-    open_world(&w, &shape, &(AdapterKind){0}, r);
+    Shape shape = world_small_shape();
+    world_open(&w, &shape, &(AdapterKind){0}, r);
     learner_corpus(&corpus, 60, 80, 1);
     TrainConfig c = taught(&w, 150);
-    Trainer t = open_trainer(&c, &corpus);
+    Trainer t = world_trainer(&c, &corpus);
     double first = trainer_held_out(&t);
     while (t.step < 150) assert_true(isfinite(trainer_step(&t).loss));
     double last = trainer_held_out(&t);
@@ -267,7 +174,7 @@ static void check_teacher(Random *r) {
                  (unsigned long long)test_seed());
     trainer_close(&t);
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 static void it_learns(void **state) {
@@ -284,15 +191,15 @@ static void masks_learn(void **state) {
     Random r = test_random(12);
     World w;
     Corpus corpus;
-    Shape shape = small_shape();
-    AdapterKind kind = kind_of(PARALLEL);
+    Shape shape = world_small_shape();
+    AdapterKind kind = world_kind(PARALLEL);
     double agreed[2];
-    open_world(&w, &shape, &kind, &r);
+    world_open(&w, &shape, &kind, &r);
     learner_corpus(&corpus, 60, 80, 1);
     for (int i = 0; i < 2; i++) {
-        TrainConfig c = config_of(&w, 150);
+        TrainConfig c = world_config(&w, 150);
         w.choice.forwards = i ? 3 : 1;
-        Trainer t = open_trainer(&c, &corpus);
+        Trainer t = world_trainer(&c, &corpus);
         while (t.step < 150) trainer_step(&t);
         trainer_held_out(&t);
         agreed[i] = t.agreement[1];
@@ -301,7 +208,7 @@ static void masks_learn(void **state) {
     print_message("behind a mask %.3f agree, behind one that was not trained %.3f\n", agreed[1], agreed[0]);
     assert_true(agreed[1] > agreed[0] + 0.02);
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 static void expect_same(const Trainer *a, const Trainer *b) {
@@ -319,17 +226,17 @@ static void expect_same(const Trainer *a, const Trainer *b) {
 static void check_resuming(int v, bool teacher, const char *path, Random *r) {
     World w;
     Corpus corpus;
-    Shape shape = shape_for(v);
-    AdapterKind kind = kind_of(v);
+    Shape shape = world_shape(v);
+    AdapterKind kind = world_kind(v);
     Error e = {0};
-    open_world(&w, &shape, &kind, r);
+    world_open(&w, &shape, &kind, r);
     learner_corpus(&corpus, 20, 90, 2);
-    TrainConfig c = teacher ? taught(&w, 20) : config_of(&w, 20);
-    Trainer whole = open_trainer(&c, &corpus);
+    TrainConfig c = teacher ? taught(&w, 20) : world_config(&w, 20);
+    Trainer whole = world_trainer(&c, &corpus);
     while (whole.step < 20) trainer_step(&whole);
     for (int step = 0; step < 20;) {
         c.threads = test_between(r, 1, 3);
-        Trainer piece = open_trainer(&c, &corpus);
+        Trainer piece = world_trainer(&c, &corpus);
         if (step && !checkpoint_read(&piece, path, &e)) fail_msg("%s", e.text);
         for (int n = test_between(r, 3, 9); n > 0 && piece.step < 20; n--) trainer_step(&piece);
         trainer_held_out(&piece);
@@ -343,7 +250,7 @@ static void check_resuming(int v, bool teacher, const char *path, Random *r) {
     assert_non_null(strstr(e.text, "another configuration"));
     trainer_close(&whole);
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 static void resumed_is_uninterrupted(void **state) {
@@ -362,15 +269,15 @@ static void kept_is_run(void **state) {
     Random r = test_random(9);
     World w;
     Corpus corpus;
-    Shape shape = small_shape();
-    AdapterKind kind = kind_of(ADAPTER_EAGLE3);
-    open_world(&w, &shape, &kind, &r);
+    Shape shape = world_small_shape();
+    AdapterKind kind = world_kind(ADAPTER_EAGLE3);
+    world_open(&w, &shape, &kind, &r);
     learner_corpus(&corpus, 12, 40, 2);
-    TrainConfig c = config_of(&w, 12);
-    Trainer none = open_trainer(&c, &corpus);
+    TrainConfig c = world_config(&w, 12);
+    Trainer none = world_trainer(&c, &corpus);
     for (int share = 1; share <= 2; share++) {
         c.keep = target_kept_bytes(&none.target, corpus.count) / (size_t)share;
-        Trainer kept = open_trainer(&c, &corpus);
+        Trainer kept = world_trainer(&c, &corpus);
         assert_int_equal(kept.target.places, corpus.count / (size_t)share);
         while (kept.step < 12) trainer_step(&kept);
         while (none.step < 12) trainer_step(&none);
@@ -381,7 +288,7 @@ static void kept_is_run(void **state) {
     }
     trainer_close(&none);
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 static void expect_tensor(const Network *n, size_t at, const Tensor *x) {
@@ -392,29 +299,13 @@ static void expect_tensor(const Network *n, size_t at, const Tensor *x) {
         assert_int_equal(numbers[i], f32_to_bf16(n->weights[at + i]));
 }
 
-// Trains an adapter for a step and exports it to `dir`.
-static Trainer export_one(World *w, Corpus *corpus, const AdapterKind *kind, const char *dir, Random *r) {
-    Shape shape = shape_for((int)kind->variant);
-    Error e = {0};
-    Output out = {0};
-    open_world(w, &shape, kind, r);
-    learner_corpus(corpus, 20, 90, 2);
-    TrainConfig c = config_of(w, 5);
-    Trainer t = open_trainer(&c, corpus);
-    trainer_step(&t);
-    ExportNotes notes = {.held_out_loss = trainer_held_out(&t)};
-    if (!export_adapter(&t, &notes, dir, &out, &e)) fail_msg("%s", e.text);
-    output_release(&out);
-    return t;
-}
-
 static void check_export(int v, const char *dir, Random *r) {
     World w;
     Corpus corpus;
     Adapter a;
-    AdapterKind kind = kind_of(v);
+    AdapterKind kind = world_kind(v);
     Error e = {0};
-    Trainer t = export_one(&w, &corpus, &kind, dir, r);
+    Trainer t = world_export(&w, &corpus, &kind, dir, r);
     if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
     assert_memory_equal(&a.kind, &kind, sizeof kind);
     for (int i = 0; i < kind.heads; i++) {
@@ -434,7 +325,7 @@ static void check_export(int v, const char *dir, Random *r) {
     adapter_close(&a);
     trainer_close(&t);
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 static void exported_adapter_opens(void **state) {
@@ -448,13 +339,13 @@ static void blocks_cover_the_text(void **state) {
     Random r = test_random(10);
     World w;
     Corpus corpus;
-    Shape shape = shape_for(ADAPTER_DFLASH);
-    AdapterKind kind = kind_of(ADAPTER_DFLASH);
+    Shape shape = world_shape(ADAPTER_DFLASH);
+    AdapterKind kind = world_kind(ADAPTER_DFLASH);
     int shorter = 0;
-    open_world(&w, &shape, &kind, &r);
+    world_open(&w, &shape, &kind, &r);
     learner_corpus(&corpus, 20, 90, 2);
-    TrainConfig c = config_of(&w, 10);
-    Trainer t = open_trainer(&c, &corpus);
+    TrainConfig c = world_config(&w, 10);
+    Trainer t = world_trainer(&c, &corpus);
     while (t.step < 10) {
         trainer_step(&t);
         for (int i = 0; i < PASS; i++) {
@@ -474,207 +365,7 @@ static void blocks_cover_the_text(void **state) {
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "which is the mask"));
     corpus_release(&corpus);
-    close_world(&w);
-}
-
-// A block in use, from the files that training wrote: its final states are those of the network that learnt.
-static void check_use(const Trainer *t, const Adapter *a, const int *tokens, int begin, int rows) {
-    BackendOptions o = {.compute = COMPUTE_F32, .max_nodes = PASS, .threads = 1};
-    const int nodes[] = {0, 1, 2, 3};
-    const float *want = t->networks[0].out_normed + begin * 32;
-    float got[4 * 32];
-    Session s;
-    Error e = {0};
-    void *self;
-    if (!cpu_open(&a->models[0], &o, &self, &e)) fail_msg("%s", e.text);
-    session_init(&s, &cpu_backend, self, &a->models[0].shape, &o);
-    assert_true(!begin || session_prefill_hidden(&s, tokens, begin, t->target.exits, &e));
-    session_begin_block(&s, rows, tokens[begin]);
-    assert_true(session_run(&s, s.shape.layers, &e));
-    assert_true(session_get_hidden(&s, nodes, rows, HIDDEN_NORMED, got, &e));
-    for (int i = 0; i < rows * 32; i++)
-        if (!(fabsf(got[i] - want[i]) < 2e-3f * (1 + fabsf(want[i]))))
-            fail_msg("block at %d: number %d of row %d is %g in use, %g in training (seed %llu)", begin,
-                     i % 32, i / 32, (double)got[i], (double)want[i], (unsigned long long)test_seed());
-    session_release(&s);
-}
-
-// Trained on text of 12 tokens in blocks of 1, 4, 4 and 3.
-static void training_is_use(void **state) {
-    enum { TEXT = 12 };
-    static const int begin[TEXT] = {0, 1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9}, start[TEXT] = {0};
-    Random r = test_random(11);
-    World w;
-    Corpus corpus;
-    Adapter a;
-    AdapterKind kind = kind_of(ADAPTER_DFLASH);
-    const char *dir = folder_path(*state, "used");
-    int tokens[TEXT], masked[TEXT], targets[TEXT];
-    size_t places[TEXT];
-    Batch b;
-    Error e = {0};
-    Trainer t = export_one(&w, &corpus, &kind, dir, &r);
-    Network *n = &t.networks[0];
-    if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
-    for (size_t i = 0; i < n->parameters.total; i++) n->weights[i] = bf16_to_f32(f32_to_bf16(n->weights[i]));
-    for (int i = 0; i < TEXT; i++) {
-        tokens[i] = test_between(&r, 0, LEARNER_VOCAB - 1);
-        masked[i] = begin[i] == i ? tokens[i] : kind.mask;
-        places[i] = NO_PLACE;
-    }
-    assert_true(target_run(&t.target, tokens, start, places, TEXT, &e));
-    target_batch(&t.target, 0, tokens, start, TEXT, targets, &b);
-    b.text = tokens;
-    b.tokens = masked;
-    b.blocks = begin;
-    network_loss(n, &b);
-    if (!n->kernels->rounds_to_bf16) {
-        check_use(&t, &a, tokens, 1, 4);
-        check_use(&t, &a, tokens, 5, 4);
-    }
-    adapter_close(&a);
-    trainer_close(&t);
-    corpus_release(&corpus);
-    close_world(&w);
-}
-
-// P-EAGLE's draft in use, by the method that runs it, and its network that learns from the same text.
-typedef struct Use {
-    Session target, draft;
-    Network *n;
-    int steps, row[PASS], guess[PASS][4]; // of each step: the row behind which it guesses, and its chain
-} Use;
-
-static void open_session(Session *s, const Model *m) {
-    BackendOptions o = {.compute = COMPUTE_F32, .max_nodes = PASS, .threads = 1};
-    Error e = {0};
-    void *self;
-    if (!cpu_open(m, &o, &self, &e)) fail_msg("%s", e.text);
-    session_init(s, &cpu_backend, self, &m->shape, &o);
-}
-
-// The row of token and states in front of the root's place: the root is at `context`.
-static void see_guesses(void *state, const StepReport *r) {
-    Use *u = state;
-    const Tree *t = &u->target.tree;
-    u->row[u->steps] = r->context - 1;
-    for (int i = 1; i < 4; i++) u->guess[u->steps][i] = i < t->count ? t->token[i] : -1;
-    u->steps++;
-}
-
-// The likeliest token of a row of a forward, and how much likelier than `other` it is.
-static int likeliest_of(const Use *u, int forward, int row, int other, float *ahead) {
-    const Network *n = u->n;
-    const float *out = n->forwards[forward].out + row * 32,
-                *norm = n->weights + n->parameters.at[W_FINAL_NORM];
-    float logits[LEARNER_VOCAB], inverse = n->forwards[forward].out_inverse[row];
-    int best = 0;
-    for (int v = 0; v < LEARNER_VOCAB; v++) {
-        logits[v] = 0;
-        for (int i = 0; i < 32; i++) logits[v] += n->head[v * 32 + i] * out[i] * inverse * norm[i];
-        if (logits[v] > logits[best]) best = v;
-    }
-    *ahead = logits[best] - logits[other];
-    return best;
-}
-
-// The states of a row and of the masks below it, as the method runs them, are those of the forwards' outputs.
-static void same_outputs(Use *u, const Adapter *a, const float *exits, const int *tokens, int row) {
-    Session *s = &u->draft;
-    Error e = {0};
-    float got[32];
-    session_reset(s);
-    assert_true(!row || session_prefill_hidden(s, tokens + 1, row, exits, &e));
-    session_begin_step(s, false, LAYOUT_TREE);
-    int node = tree_root(&s->tree, tokens[row + 1]);
-    assert_true(session_set_hidden(s, node, 1, exits + row * 96, &e));
-    for (int f = 1; f < 3; f++) {
-        node = tree_probe(&s->tree, node, s->shape.mask_token, false);
-        assert_true(session_set_hidden(s, node, 1, a->mask_states, &e));
-    }
-    assert_true(session_run(s, s->shape.layers, &e));
-    for (int f = 0; f < 3; f++) {
-        const float *want = u->n->forwards[f].out + row * 32;
-        assert_true(session_get_hidden(s, &f, 1, HIDDEN_RAW, got, &e));
-        for (int i = 0; i < 32; i++)
-            if (!(fabsf(got[i] - want[i]) < 2e-3f * (1 + fabsf(want[i]))))
-                fail_msg("row %d, forward %d: number %d is %g in use, %g in training (seed %llu)", row, f, i,
-                         (double)got[i], (double)want[i], (unsigned long long)test_seed());
-    }
-}
-
-// The text that a P-EAGLE draft of random weights helped to write is one document of a pass: in each step the
-// guesses are the likeliest tokens of the forwards, in the row that the step begins with.
-static void masks_are_use(void **state) {
-    enum { PROMPT = 5, TEXT = LONGEST };
-    Random r = test_random(13);
-    World w;
-    Corpus corpus;
-    Adapter a;
-    Method m;
-    DecodeResult out;
-    AdapterKind kind = kind_of(PARALLEL);
-    Shape shape = small_shape();
-    Error e = {0};
-    Output files = {0};
-    Use u = {0};
-    int tokens[TEXT], targets[TEXT], start[TEXT] = {0}, seen = 0;
-    size_t places[TEXT];
-    Batch b;
-    const char *dir = folder_path(*state, "parallel");
-    open_world(&w, &shape, &kind, &r);
-    learner_corpus(&corpus, 20, 90, 2);
-    TrainConfig c = config_of(&w, 5);
-    c.pass = PASS;
-    Trainer t = open_trainer(&c, &corpus);
-    Network *n = u.n = t.networks;
-    for (size_t i = 0; i < n->parameters.total; i++)
-        n->weights[i] = bf16_round((float)(random_uniform(&r) - 0.5));
-    if (!export_adapter(&t, &(ExportNotes){.held_out_loss = NAN}, dir, &files, &e)) fail_msg("%s", e.text);
-    output_release(&files);
-    if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
-    open_session(&u.target, w.choice.model);
-    open_session(&u.draft, a.models);
-    MethodEnv env = {.target = &u.target,
-                     .adapters = {{&u.draft, 1, 4, &a.captures, a.draft_ids, a.mask_states, false}},
-                     .sampling = {.top_p = 1}};
-    DecodeOptions o = {.max_tokens = TEXT - PROMPT,
-                       .sampling = {.top_p = 1},
-                       .clock = still_clock(),
-                       .step = see_guesses,
-                       .state = &u};
-    for (int i = 0; i < PROMPT; i++) tokens[i] = test_between(&r, 0, LEARNER_VOCAB - 1);
-    if (!method_open(&m, "eagle3:top=1,depth=2", &env, &e)) fail_msg("%s", e.text);
-    if (!decode(&u.target, &m, tokens, PROMPT, &o, &out, &e)) fail_msg("%s", e.text);
-    memcpy(tokens + PROMPT, out.ids, (TEXT - PROMPT) * sizeof *tokens);
-    for (int i = 0; i < TEXT; i++) places[i] = NO_PLACE;
-    assert_true(target_run(&t.target, tokens, start, places, TEXT, &e));
-    target_batch(&t.target, 0, tokens, start, TEXT, targets, &b);
-    network_loss(n, &b);
-    for (int i = 0; i < u.steps && !n->kernels->rounds_to_bf16; i++)
-        for (int f = 0; f < 3; f++) {
-            int guess = u.guess[i][f + 1];
-            float ahead;
-            if (guess < 0) continue;
-            int want = likeliest_of(&u, f, u.row[i], guess, &ahead);
-            if (ahead > 1e-2f)
-                fail_msg("step %d guesses %d at depth %d, the forward %d (seed %llu)", i, guess, f + 1, want,
-                         (unsigned long long)test_seed());
-            seen++;
-        }
-    if (!n->kernels->rounds_to_bf16) {
-        assert_true(seen > 50);
-        same_outputs(&u, &a, t.target.exits, tokens, 0);
-        same_outputs(&u, &a, t.target.exits, tokens, 17);
-    }
-    method_close(&m);
-    decode_result_release(&out);
-    session_release(&u.target);
-    session_release(&u.draft);
-    adapter_close(&a);
-    trainer_close(&t);
-    corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 // --- EAGLE's files ---------------------------------------------------------------------------------------
@@ -769,10 +460,10 @@ static void check_eagle_config(const char *path, bool third) {
 static void check_eagle_files(int v, const char *dir, Random *r) {
     World w;
     Corpus corpus;
-    AdapterKind kind = kind_of(v);
+    AdapterKind kind = world_kind(v);
     Error e = {0};
     Output out = {0};
-    Trainer t = export_one(&w, &corpus, &kind, dir, r);
+    Trainer t = world_export(&w, &corpus, &kind, dir, r);
     assert_true(export_check(dir, true, NULL, &out, &e)); // the same training may replace it
     const char *weights = folder_path(dir, "model.safetensors");
     if (v == ADAPTER_EAGLE3) expect_stored(t.networks, weights, EAGLE3_FILE, 13);
@@ -781,7 +472,7 @@ static void check_eagle_files(int v, const char *dir, Random *r) {
     if (v != ADAPTER_MTP) check_eagle_config(folder_path(dir, "config.json"), v == ADAPTER_EAGLE3);
     trainer_close(&t);
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 static void eagle_files(void **state) {
@@ -801,12 +492,12 @@ static void fewer_tokens(void **state) {
     World w;
     Corpus corpus;
     Adapter a;
-    AdapterKind kind = kind_of(ADAPTER_EAGLE3);
+    AdapterKind kind = world_kind(ADAPTER_EAGLE3);
     const char *dir = folder_path(*state, "fewer");
     float row[32];
     Error e = {0};
     kind.vocab = FEWER;
-    Trainer t = export_one(&w, &corpus, &kind, dir, &r);
+    Trainer t = world_export(&w, &corpus, &kind, dir, &r);
     for (int i = 0; i < FEWER; i++) {
         tensor_row(&w.choice.model->head, (size_t)t.draft_ids[i], row);
         assert_memory_equal(t.target.head + i * 32, row, sizeof row);
@@ -818,8 +509,8 @@ static void fewer_tokens(void **state) {
     expect_tensor(t.networks, t.networks->parameters.at[W_HEAD], &a.models[0].head);
     adapter_close(&a);
     trainer_close(&t);
-    TrainConfig c = config_of(&w, 100);
-    t = open_trainer(&c, &corpus);
+    TrainConfig c = world_config(&w, 100);
+    t = world_trainer(&c, &corpus);
     double first = trainer_held_out(&t), agreed = t.agreement[0];
     while (t.step < 100) assert_true(isfinite(trainer_step(&t).loss));
     double last = trainer_held_out(&t);
@@ -828,7 +519,7 @@ static void fewer_tokens(void **state) {
                  t.agreement[0], (unsigned long long)test_seed());
     trainer_close(&t);
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 static void refusals(void **state) {
@@ -838,19 +529,19 @@ static void refusals(void **state) {
     Corpus corpus;
     Trainer t;
     Error e = {0};
-    Shape shape = small_shape();
-    AdapterKind kind = kind_of(ADAPTER_KANGAROO);
-    open_world(&w, &shape, &kind, &r);
+    Shape shape = world_small_shape();
+    AdapterKind kind = world_kind(ADAPTER_KANGAROO);
+    world_open(&w, &shape, &kind, &r);
     learner_corpus(&corpus, 20, 90, 2);
-    TrainConfig c = config_of(&w, 5);
+    TrainConfig c = world_config(&w, 5);
     c.pass = c.batch = 2 * PASS;
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "more than the target takes at once, 64"));
-    c = config_of(&w, 5);
+    c = world_config(&w, 5);
     w.choice.kind.exit_layer = 4;
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "exit layer"));
-    w.choice.kind = kind_of(ADAPTER_EAGLE);
+    w.choice.kind = world_kind(ADAPTER_EAGLE);
     w.choice.forwards = FORWARDS_MAX + 1;
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "9 forwards of a pass: there must be from 1 to 8"));
@@ -859,7 +550,7 @@ static void refusals(void **state) {
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "the teacher's vocabulary of 40 tokens is not the model's of 41"));
     corpus_release(&corpus);
-    close_world(&w);
+    world_close(&w);
 }
 
 int main(void) {
@@ -872,8 +563,6 @@ int main(void) {
         cmocka_unit_test(kept_is_run),
         cmocka_unit_test_setup_teardown(exported_adapter_opens, folder_setup, folder_teardown),
         cmocka_unit_test(blocks_cover_the_text),
-        cmocka_unit_test_setup_teardown(training_is_use, folder_setup, folder_teardown),
-        cmocka_unit_test_setup_teardown(masks_are_use, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(eagle_files, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(fewer_tokens, folder_setup, folder_teardown),
         cmocka_unit_test(refusals)};
