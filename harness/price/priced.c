@@ -25,7 +25,8 @@ typedef struct Reading {
     PricedPoint *out;
     double draft_layers;
     StepModel adapter;
-    int states; // of the target, that its fc reads
+    int states;        // of the target, that its fc reads
+    int filled_layers; // whose keys and values of the context come with fc: all of a block's
 } Reading;
 
 static bool read_samples(Store *store, int64_t point, const Reading *g, Error *e) {
@@ -103,11 +104,20 @@ static bool read_adapter(Store *store, int64_t point, Reading *g, Error *e) {
             m->head_bytes = 0; // its own, not the target's
         } else if (!block) m->fc_width = 2 * m->width;
         g->states = (int)rows_int(r, 2);
+        g->filled_layers = block ? (int)rows_int(r, 3) : 0;
     }
     return rows_end(r, true, e);
 }
 
 enum { TARGET, DRAFT_MODEL, ADAPTER }; // as table pass_model has them
+
+// fc on the target's states, and what a block makes of its output.
+static double price_fc(const Reading *g, int rows) {
+    const Hardware *h = &g->pricing->machine;
+    const StepModel *m = &g->adapter;
+    return hardware_product(h, rows, g->states * m->width, m->width, m->weight_bytes) +
+           g->filled_layers * hardware_product(h, rows, m->width, 2 * m->kv_width, m->weight_bytes);
+}
 
 static void add_pass(const Reading *g, const Rows *r, PricedSample *s) {
     const Pricing *p = g->pricing;
@@ -125,11 +135,8 @@ static void add_pass(const Reading *g, const Rows *r, PricedSample *s) {
         pass.layers = model == ADAPTER
                           ? b - a
                           : (b - a) / (model == TARGET ? rows_real(r, 8) : g->draft_layers) * m->layers;
-    s->passes_s += model == ADAPTER && b == 0 // its fc
-                       ? pass.count / n *
-                             hardware_product(&p->machine, n * pass.rows, g->states * m->width, m->width,
-                                              m->weight_bytes)
-                       : recorded_price(&p->machine, m, &pass);
+    s->passes_s += model == ADAPTER && b == 0 ? pass.count / n * price_fc(g, n * pass.rows)
+                                              : recorded_price(&p->machine, m, &pass);
     if (model == TARGET && !pass.head) s->runs += pass.count;
 }
 

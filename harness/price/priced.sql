@@ -28,13 +28,14 @@ SELECT t.verify_ns + t.observe_ns, t.propose_ns FROM sample AS s JOIN step AS t 
 SELECT max(q.b) FROM sample AS s JOIN step_pass AS q ON q.sample_id = s.id WHERE point_id = ?1 AND q.model = 1
 
 -- name: adapter
--- The kind of the method's adapter, its share of the target's vocabulary, and the states that it reads.
+-- The kind of the method's adapter, its share of the target's vocabulary, the states that it reads, and the layers that it ran.
 WITH adapter AS (
     SELECT json_extract(shape, '$.vocab') AS vocab,
            coalesce(json_extract(shape, '$.parts.' || method), json_extract(shape, '$.parts.adapter')) AS part
     FROM point JOIN model ON model.id = model_id WHERE point.id = ?1)
 SELECT json_extract(part, '$.variant'), coalesce(1.0 * json_extract(part, '$.vocab') / vocab, 1),
-       coalesce(json_extract(part, '$.states'), 1)
+       coalesce(json_extract(part, '$.states'), 1),
+       (SELECT max(q.b) FROM sample AS s JOIN step_pass AS q ON q.sample_id = s.id WHERE point_id = ?1 AND q.model = 2)
 FROM adapter WHERE part IS NOT NULL
 
 -- name: proposes

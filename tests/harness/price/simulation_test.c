@@ -48,6 +48,13 @@ static void fill(FilledStore *f, const char *folder) {
     assert_true(filled_add_all(f, PASSES, &e));
 }
 
+static void change(const char *path, const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
 static void assert_near(const char *what, double got, double wanted) {
     if (!(fabs(got - wanted) <= 1e-9 * fabs(wanted)))
         fail_msg("%s: wanted %.17g, got %.17g", what, wanted, got);
@@ -142,6 +149,30 @@ static void batches_by_hand(void **state) {
     filled_close(&f);
 }
 
+// A block's draft pays for fc on the target's states, and for keys and values of them in each of its layers.
+static void contexts_of_blocks(void **state) {
+    static const char ADDED[] =
+        "UPDATE model SET shape = '{\"parts\": {\"adapter\": {\"variant\": \"dflash\", \"states\": 3}}}';"
+        "INSERT INTO step_pass SELECT sample_id, min(number), 0, 2, 0, 0, 4, 0, 1 FROM step GROUP BY 1;"
+        "INSERT INTO step_pass SELECT sample_id, min(number), 1, 2, 0, 2, 8, 30, 1 FROM step GROUP BY 1";
+    FilledStore f;
+    Pricing p = pricing();
+    PricedPoint before, after;
+    fill(&f, *state);
+    assert_true(priced_point(f.store, f.points[0], &p, &before, NULL));
+    change(folder_path(*state, "a.db"), ADDED);
+    assert_true(priced_point(f.store, f.points[0], &p, &after, NULL));
+    const Hardware *h = &p.machine;
+    RecordedPass block = {.layers = 2, .rows = 8, .context = 30, .count = 1};
+    double added = hardware_product(h, 4, 3 * 512, 512, 2) + 2 * hardware_product(h, 4, 512, 2 * 128, 2) +
+                   recorded_price(h, &MODEL, &block);
+    for (int i = 0; i < after.count; i++)
+        assert_near("passes", after.samples[i].passes_s, before.samples[i].passes_s + 2 * added);
+    priced_release(&before);
+    priced_release(&after);
+    filled_close(&f);
+}
+
 // A model's own weights: their type, or their codes with the scales of its groups.
 static void own_weights(void **state) {
     (void)state;
@@ -183,15 +214,6 @@ static void against_itself(void **state) {
     assert_true(isnan(simulation_error(&s.points[0], SIMULATED_SPEEDUP)));
     simulation_release(&s);
     filled_close(&f);
-}
-
-static void double_tokens(const char *path) {
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db, "UPDATE sample SET tokens = 2 * tokens WHERE point_id = 2", NULL, NULL, NULL),
-        SQLITE_OK);
-    sqlite3_close(db);
 }
 
 static void command(void **state) {
@@ -282,7 +304,8 @@ static void command(void **state) {
         speedup[longer] = json_number_value(json_object_get(json_array_get(points, 1), "speedup"));
         json_decref(root);
         child_release(&c);
-        if (!longer) double_tokens(folder_path(*state, "a.db"));
+        if (!longer)
+            change(folder_path(*state, "a.db"), "UPDATE sample SET tokens = 2 * tokens WHERE point_id = 2");
     }
     if (!(fabs(speedup[1] / speedup[0] - 2) < 0.1)) fail_msg("%g, then %g", speedup[0], speedup[1]);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "h100-measured", "--shape",
@@ -400,6 +423,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(halves_are_whole, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(against_itself, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(batches_by_hand, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(contexts_of_blocks, folder_setup, folder_teardown),
         cmocka_unit_test(own_weights),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(unknown_passes, folder_setup, folder_teardown),
