@@ -74,6 +74,7 @@ static const Arg OPTIONS[] = {
     {"batch", ARG_INT, AT(run.batch), 0, 1 << 24, "0",
      .help = "tokens a step, in whole passes (the file's, or 1024); 0: the file's", .value = "N"},
     {"rate", ARG_REAL, AT(run.rate), 0, 10, "0", .help = "of learning; 0: the file's", .value = "R"},
+    {"threads", ARG_INT, AT(run.threads), 0, 1024, "0", .help = "0: the file's, or one a core", .value = "N"},
 };
 
 typedef struct ModelRun {

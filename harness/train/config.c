@@ -208,6 +208,7 @@ static void apply(TrainFile *f, const TrainOptions *o) {
     if (o->steps) f->config.optimizer.steps = o->steps;
     if (o->begun) f->config.optimizer.begun = o->begun;
     if (o->batch) f->config.batch = o->batch;
+    if (o->threads) f->config.threads = o->threads;
     if (o->rate > 0) f->config.optimizer.rate = o->rate;
     if (o->draft_vocab >= 0) f->draft_vocab = o->draft_vocab;
     if (o->files.count) f->files = o->files, f->domain_map = NULL;

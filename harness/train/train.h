@@ -62,9 +62,9 @@ typedef struct AnswerOptions {
 typedef struct TrainOptions {
     const char *preset, *tokenizer, *out, *separator; // NULL: not given
     Words files;
-    int steps, batch, begun, stop_after; // 0: not given
-    double rate;                         // 0: not given
-    const char *figure;                  // as in TrainRun
+    int steps, batch, begun, stop_after, threads; // 0: not given
+    double rate;                                  // 0: not given
+    const char *figure;                           // as in TrainRun
     bool fresh, force, json;
     // of an adapter or heads
     const char *config, *variant;       // config: its file; NULL: none

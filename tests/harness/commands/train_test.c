@@ -76,7 +76,8 @@ static void a_loss(void **state) {
     assert_non_null(strstr(text_get(&c.err), "'base.checkpoint' has nothing yet to measure: train first"));
     assert_int_equal(access(folder_path(*state, "base.checkpoint"), R_OK), -1);
     child_release(&c);
-    RUN(*state, 0, &c, "train", "base.yaml", "--stop-after", "3");
+    RUN(*state, 0, &c, "train", "base.yaml", "--stop-after", "3", "--threads", "3");
+    assert_non_null(strstr(text_get(&c.err), ", 3 threads\n"));
     child_release(&c);
     RUN(*state, 0, &c, "train", "base.yaml", "--loss");
     assert_non_null(strstr(text_get(&c.out), "step 3  held-out loss "));
