@@ -13,11 +13,13 @@
 
 enum { PROGRESS = 4, NAME = TENSOR_NAME + 16 };
 
-// All settings that a step depends on; %a prints exact numbers.
-static void identity_text(const Trainer *t, const char *corpus, Text *out) {
+// All settings that the steps up to this one depend on; %a prints exact numbers.
+static void identity_text(const Trainer *t, int64_t step, const char *corpus, Text *out) {
     const TrainConfig *c = &t->config;
     const Shape *s = &c->shape;
-    const OptimizerOptions *o = &c->optimizer;
+    OptimizerOptions open = c->optimizer;
+    const OptimizerOptions *o = &open;
+    if (optimizer_is_open(o, step)) open.steps = 0, open.cooldown = open.last_rate = 0;
     text_printf(out, "shape %d %d %d %d %d %d %d %d %a %a\n", s->layers, s->width, s->heads, s->kv_heads,
                 s->head_dim, s->mlp_width, s->vocab, s->context, (double)s->norm_epsilon, s->rope.theta);
     text_printf(out, "optimizer %d %d %a %a %a %a %a %a %a\n", o->steps, o->warmup, o->rate, o->last_rate,
@@ -47,7 +49,7 @@ static void identity_text(const Trainer *t, const char *corpus, Text *out) {
     if (k->recycles_normed) text_puts(out, " recycles normed");
 }
 
-static bool identity_of(const Trainer *t, char out[SHA256_TEXT], Error *e) {
+static bool identity_of(const Trainer *t, int64_t step, char out[SHA256_TEXT], Error *e) {
     char ids[SHA256_TEXT], ends[SHA256_TEXT], both[2 * SHA256_TEXT];
     Text text = {0};
     const Corpus *c = t->corpus;
@@ -55,7 +57,7 @@ static bool identity_of(const Trainer *t, char out[SHA256_TEXT], Error *e) {
         !sha256_bytes(c->ends, c->documents * sizeof *c->ends, ends, e))
         return false;
     snprintf(both, sizeof both, "%s%s", ids, ends);
-    identity_text(t, both, &text);
+    identity_text(t, step, both, &text);
     bool ok = sha256_bytes(text.data, text.length, out, e);
     text_release(&text);
     return ok;
@@ -113,7 +115,7 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
     for (int i = 0; i < t->count; i++) most += ARRAYS * (size_t)t->networks[i].parameters.count;
     TensorOut *out = mem_new(most, sizeof *out);
     char(*names)[NAME] = mem_new(most, NAME);
-    bool ok = identity_of(t, identity, e);
+    bool ok = identity_of(t, t->step, identity, e);
     if (ok) {
         size_t count = numbers_out(t, out, names);
         assert(count + 3 <= most);
@@ -148,8 +150,12 @@ static const unsigned char *bytes_of(const CheckpointReading *r, const char *nam
 
 static bool same_run(const CheckpointReading *r, const Trainer *t) {
     char identity[SHA256_TEXT];
+    int64_t step;
     const unsigned char *there = bytes_of(r, "identity", "U8", SHA256_TEXT - 1);
-    if (!there || !identity_of(t, identity, r->e)) return false;
+    const unsigned char *progress = bytes_of(r, "progress", "I64", PROGRESS * sizeof step);
+    if (!there || !progress) return false;
+    memcpy(&step, progress, sizeof step);
+    if (!identity_of(t, step, identity, r->e)) return false;
     return memcmp(there, identity, SHA256_TEXT - 1) == 0 ||
            error_input(
                r->e,

@@ -110,13 +110,16 @@ void muon(const MuonStep *s, float *weight, const float *gradient, float *mean, 
 
 // --- a step ----------------------------------------------------------------------------------------------
 
+bool optimizer_is_open(const OptimizerOptions *o, int64_t step) {
+    return o->schedule == SCHEDULE_STABLE && (double)(o->steps - step) >= o->cooldown * o->steps;
+}
+
 static double scheduled_rate(const OptimizerOptions *o, int step) {
     if (step <= o->warmup) return o->rate * step / o->warmup;
     double done = (double)(step - o->warmup) / (o->steps > o->warmup ? o->steps - o->warmup : 1);
-    if (o->schedule == SCHEDULE_STABLE) {
-        double left = (double)(o->steps - step), falling = o->cooldown * o->steps;
-        return left >= falling ? o->rate : o->last_rate + (o->rate - o->last_rate) * left / falling;
-    }
+    if (optimizer_is_open(o, step)) return o->rate;
+    if (o->schedule == SCHEDULE_STABLE)
+        return o->last_rate + (o->rate - o->last_rate) * (o->steps - step) / (o->cooldown * o->steps);
     return o->last_rate + (o->rate - o->last_rate) * (1 + cos(PI * done)) / 2;
 }
 

@@ -48,6 +48,10 @@ bool optimizer_is_muon(const Optimizer *o, const Parameters *p, const Parameter 
 // The rate of a step in 1 .. steps.
 double optimizer_rate(const OptimizerOptions *o, int step);
 
+// Whether no rate up to this step depends on how many steps there are, or on how the last ones fall: both may
+// still be changed.
+bool optimizer_is_open(const OptimizerOptions *o, int64_t step);
+
 // Updates the weights by n->gradients, and zeroes those. Returns the gradient's length before clipping.
 double optimizer_step(Optimizer *o, Network *n, int step);
 

@@ -216,6 +216,37 @@ static void another_run_is_refused(void **state) {
     corpus_release(&other);
 }
 
+static void train_to(const TrainConfig *c, const Corpus *corpus, const char *path, int step) {
+    Trainer t = open_trainer(c, corpus);
+    while (t.step < step) trainer_step(&t);
+    assert_true(checkpoint_write(&t, path, NULL));
+    trainer_close(&t);
+}
+
+// While the rate of a stable schedule hasn't begun to fall, its end can be moved as if it had been there always.
+static void an_end_that_moves(void **state) {
+    const char *path = folder_path(*state, "checkpoint.safetensors");
+    Corpus corpus;
+    TrainConfig c = learner_config(30), longer;
+    Error e = {0};
+    learner_corpus(&corpus, 20, 90, 2);
+    c.optimizer.schedule = SCHEDULE_STABLE, c.optimizer.cooldown = 0.5;
+    longer = c, longer.optimizer.steps = 60, longer.optimizer.cooldown = 0.1;
+    train_to(&longer, &corpus, path, 15);
+    Trainer whole = open_trainer(&c, &corpus), moved = open_trainer(&c, &corpus);
+    if (!checkpoint_read(&moved, path, &e)) fail_msg("%s", e.text);
+    while (moved.step < 30) trainer_step(&moved);
+    while (whole.step < 30) trainer_step(&whole);
+    expect_same(&whole, &moved);
+    trainer_close(&moved);
+    trainer_close(&whole);
+    train_to(&longer, &corpus, path, 16);
+    expect_refused(&c, &corpus, path, "its rate would have begun to fall");
+    train_to(&c, &corpus, path, 16);
+    expect_refused(&longer, &corpus, path, "its rate has begun to fall");
+    corpus_release(&corpus);
+}
+
 // Any byte of the header changed, or the file cut anywhere: refused or as good as before, never a crash.
 static void broken_checkpoints(void **state) {
     const char *path = folder_path(*state, "checkpoint.safetensors");
@@ -345,6 +376,7 @@ int main(void) {
         cmocka_unit_test(it_learns_in_parallel),
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(another_run_is_refused, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(an_end_that_moves, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(broken_checkpoints, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(started_from_a_model, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(exported_model_opens, folder_setup, folder_teardown),
