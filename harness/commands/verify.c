@@ -193,6 +193,14 @@ static double per_thousand(int changes, double compared) {
     return compared > 0 ? 1000 * changes / compared : 0;
 }
 
+// A token at a difference; for JSON its logit, null if there is none.
+static void put_token(char out[48], int token, float logit) {
+    if (token < 0) snprintf(out, 48, "the end");
+    else snprintf(out, 48, "%d (logit %g)", token, (double)logit);
+}
+
+static json_t *logit_json(int token, float logit) { return json_number(token < 0 ? NAN : (double)logit); }
+
 static bool judge_greedy(void *state, size_t i, const DecodeResult *got, Error *e) {
     Greedy *g = state;
     Verify *v = g->v;
@@ -206,11 +214,17 @@ static bool judge_greedy(void *state, size_t i, const DecodeResult *got, Error *
     line_clear(&v->line);
     if (d.position < 0 || g->bad++) return true;
     if (v->rows)
-        g->first = json_pack("{s:i, s:i, s:i, s:i, s:f}", "prompt", (int)i + 1, "position", d.position + 1,
-                             "wanted", d.want, "got", d.got, "margin", (double)d.margin);
-    else
-        printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by %g\n",
-               g->word, SHOWN(g->text), i + 1, d.position + 1, d.want, d.got, (double)d.margin);
+        g->first =
+            json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:f}", "prompt", (int)i + 1, "position", d.position + 1,
+                      "wanted", d.want, "got", d.got, "wanted_logit", logit_json(d.want, d.logits[0]),
+                      "got_logit", logit_json(d.got, d.logits[1]), "margin", (double)d.margin);
+    else {
+        char wanted[48], other[48];
+        put_token(wanted, d.want, d.logits[0]);
+        put_token(other, d.got, d.logits[1]);
+        printf("%s %s: prompt %zu, output token %d: wanted %s, got %s; the two best logits differ by %g\n",
+               g->word, SHOWN(g->text), i + 1, d.position + 1, wanted, other, (double)d.margin);
+    }
     return true;
 }
 

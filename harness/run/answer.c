@@ -157,12 +157,18 @@ bool certify_greedy(Session *s, const IdList *prompt, const DecodeResult *want, 
     while (n < want->tokens && n < got->tokens && want->ids[n] == got->ids[n]) n++;
     *out = (Divergence){.position = -1};
     if (n == want->tokens && n == got->tokens) return true;
-    *out = (Divergence){n, n < want->tokens ? want->ids[n] : -1, n < got->tokens ? got->ids[n] : -1, 0};
+    *out = (Divergence){.position = n,
+                        .want = n < want->tokens ? want->ids[n] : -1,
+                        .got = n < got->tokens ? got->ids[n] : -1};
     LOCAL_MEMORY int *all = join(prompt, want->ids, n);
     session_reset(s);
     bool ok = session_prefill(s, all, last + n, 0, 0, NULL, e) && read_chain(s, all + last + n, 1, e);
-    if (ok) out->margin = margin_of(session_logits(s, 0), s->shape.vocab);
-    return ok;
+    if (!ok) return false;
+    const float *logits = session_logits(s, 0);
+    out->margin = margin_of(logits, s->shape.vocab);
+    if (out->want >= 0) out->logits[0] = logits[out->want];
+    if (out->got >= 0) out->logits[1] = logits[out->got];
+    return true;
 }
 
 // The probability of all tokens that are likelier than this one (of equals, those with a lower id), plus a

@@ -14,9 +14,10 @@
 #include "harness/inputs/prompts.h"
 
 typedef struct Divergence {
-    int position;  // of the output; -1: none
-    int want, got; // tokens; -1: the output had ended there
-    float margin;  // between the two best logits there
+    int position;    // of the output; -1: none
+    int want, got;   // tokens; -1: the output had ended there
+    float logits[2]; // of these two; of an end 0
+    float margin;    // between the two best logits there
 } Divergence;
 
 // Shared by all answers that are measured side by side.

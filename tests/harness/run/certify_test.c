@@ -95,6 +95,7 @@ static void first_difference_is_named(void **state) {
         assert_true(certify_greedy(&s, &list, &truth, &other, &d, NULL));
         assert_int_equal(d.position, at < 20 ? at : -1);
         if (at < 20) assert_true(d.want == want[at] && d.got == got[at] && d.margin > 0);
+        if (at < 20) assert_true(d.logits[0] - d.logits[1] >= d.margin); // the best, and another
     }
     other.tokens = 7; // all equal so far
     assert_true(certify_greedy(&s, &list, &truth, &other, &d, NULL));
