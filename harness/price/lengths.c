@@ -80,6 +80,7 @@ static double pass_s(const Hardware *h, const StepModel *m, int rows, const Leng
 
 typedef struct LengthPrice {
     double step_s, speedup; // step_s: a sequence's part, with its draft
+    int beyond_rows;        // of a step of more rows than the machine was fitted to; else 0
 } LengthPrice;
 
 static LengthPrice price_of(const PublishedLength *x, const Pricing *p, const LengthsPrice *how, int batch) {
@@ -88,7 +89,8 @@ static LengthPrice price_of(const PublishedLength *x, const Pricing *p, const Le
            step = pass_s(h, &p->target, x->drafted + 1, how, batch);
     if (p->has_draft && how->block) step += pass_s(h, &p->draft, x->drafted, how, batch);
     if (p->has_draft && !how->block) step += x->drafted * pass_s(h, &p->draft, 1, how, batch);
-    return (LengthPrice){step, x->length * one / step};
+    int rows = (x->drafted + 1) * batch;
+    return (LengthPrice){step, x->length * one / step, h->most_rows && rows > h->most_rows ? rows : 0};
 }
 
 static const Column COLUMNS[] = {
@@ -103,12 +105,13 @@ static const Column COLUMNS[] = {
     {"speedup", "speedup", AS_MEASURED, .help = "over one token a step in the same batch"},
     {"best",
      .help = "the fastest number of drafted tokens for this batch and these bits, and faster than none"},
-    {.head = ""},
+    {.head = "", .least = 14},
+    {"beyond_rows", .optional = true, .help = "of a step of more rows than the machine was fitted to"},
 };
 const TableForm lengths_form = {"simulate FILE", TABLE_COLUMNS(COLUMNS),
                                 .about = "Published mean lengths, priced."};
 
-static void put_cell(const PublishedLengths *l, const LengthPrice *prices, int batch, int bits,
+static void put_cell(const PublishedLengths *l, const LengthPrice *prices, int batch, int bits, int fitted,
                      RecordTable *t) {
     for (int i = 0; i < l->count; i++) {
         const PublishedLength *x = &l->items[i];
@@ -118,11 +121,16 @@ static void put_cell(const PublishedLengths *l, const LengthPrice *prices, int b
             if (l->items[k].model == x->model && l->items[k].mode == x->mode)
                 best = best && prices[k].speedup <= price->speedup;
         LOCAL_TEXT of = {0};
+        LOCAL_TEXT note = {0};
         text_printf(&of, "%s, %s", x->model, x->mode);
+        if (best) text_puts(&note, "best");
+        if (price->beyond_rows)
+            text_printf(&note, "%sa step of %d rows, fitted to %d", best ? "; " : "", price->beyond_rows,
+                        fitted);
         TABLE_ROW(t, CELL(x->model), CELL(x->mode), CELL(text_get(&of)), CELL(batch), CELL(bits),
                   CELL(x->drafted), CELL(x->length), CELL(price->step_s * batch),
-                  CELL(x->length / price->step_s), CELL(price->speedup), CELL(best),
-                  CELL(best ? "best" : ""));
+                  CELL(x->length / price->step_s), CELL(price->speedup), CELL(best), CELL(text_get(&note)),
+                  price->beyond_rows ? CELL(price->beyond_rows) : NO_CELL);
     }
 }
 
@@ -134,6 +142,6 @@ void lengths_put(const PublishedLengths *l, const Prediction *p, const LengthsPr
             Pricing pricing = prediction_pricing(p, &cell);
             int batch = cell.batch ? cell.batch : 1;
             for (int i = 0; i < l->count; i++) prices[i] = price_of(&l->items[i], &pricing, how, batch);
-            put_cell(l, prices, batch, cell.bits, t);
+            put_cell(l, prices, batch, cell.bits, pricing.machine.most_rows, t);
         }
 }

@@ -100,6 +100,17 @@ static void by_hand(void **state) {
     json_decref(block);
 }
 
+// Steps of more rows than the machine was fitted to are marked, others aren't.
+static void outside_the_fit(void **state) {
+    Child c;
+    scratch_write(*state, "good.yaml", GOOD, sizeof GOOD - 1);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "good.yaml", "--on", "h100-measured", "--shape", "llama2-7b",
+                  "--batch", "1,64");
+    const char *at = strstr(text_get(&c.out), "a step of 576 rows, fitted to 512\n"); // 8 tokens and the last
+    if (!at || strstr(at + 1, "a step of")) fail_msg("%s", text_get(&c.out));
+    child_release(&c);
+}
+
 static void of_runs_only(void **state) {
     Child c;
     scratch_write(*state, "good.yaml", GOOD, sizeof GOOD - 1);
@@ -114,10 +125,8 @@ static void of_runs_only(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(by_hand),
-        cmocka_unit_test(of_runs_only),
+        cmocka_unit_test(every_length),    cmocka_unit_test(refused),      cmocka_unit_test(by_hand),
+        cmocka_unit_test(outside_the_fit), cmocka_unit_test(of_runs_only),
     };
     return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }

@@ -265,6 +265,14 @@ static void command(void **state) {
     assert_non_null(strstr(page, "<th scope=col>here<th scope=col>priced<th scope=col>model"));
     mem_free(page);
     child_release(&c);
+    // A machine that was fitted to fewer rows: the price of a longer step has its rows behind it.
+    json_t *sheet = json_load_file("configs/hardware/h100-measured.json", 0, NULL);
+    json_object_set_new(json_object_get(sheet, "most_rows"), "value", json_integer(4));
+    assert_int_equal(json_dump_file(sheet, folder_path(*state, "few.json"), 0), 0);
+    json_decref(sheet);
+    CHILD_OUTPACE(&c, *state, 0, "show", "filled", "--db", "a.db", "--on", "few.json", "--shape", "tiny");
+    assert_non_null(strstr(text_get(&c.out), ", 17 rows, fitted to 4"));
+    child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "show", "filled", "--db", "a.db", "--on", "h100-measured");
     assert_string_equal(text_get(&c.err), "outpace: --on goes with --shape: of which model?\n");
     child_release(&c);
