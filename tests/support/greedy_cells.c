@@ -55,8 +55,9 @@ static const char *const SETTINGS[] = {
     "mix:jacobi(m=3)+ouroboros(gamma=4,K=2,beta=3,window=3),rows=25",
     "eagle:total=30,depth=4,top=5",
     "eagle:tree=static",
-    "eagle3:total=50,depth=3,top=6",
-    "mix:speculative(gamma=3)+eagle3(total=20,depth=2,top=4)+prompt-lookup",
+    "eagle3:total=50,depth=3,top=6,parallel=off",
+    "eagle3:total=20,depth=4,top=3,parallel=on",
+    "mix:speculative(gamma=3)+eagle3(total=20,depth=2,top=4,parallel=off)+prompt-lookup",
     "mtp:gamma=4",
     "mtp:gamma=3,top=3,total=20,state=normed,recycle=normed",
     "dflash",
@@ -110,6 +111,7 @@ static void open_models(World *w, int number, Random *r) {
         random_draft_init(&w->eagle_models[i], &w->model.model, (InputKind)(INPUT_FUSED + i), 3, r);
         open_cpu(&w->eagles[i], &w->eagle_models[i].model, half ? COMPUTE_BF16 : COMPUTE_F32);
     }
+    w->eagles[2].shape.mask_token = w->draft.shape.mask_token;
     w->env = (MethodEnv){.target = &w->target,
                          .draft = &w->draft,
                          .adapters = {{&w->adapter, 1, layer, NULL, NULL},

@@ -37,7 +37,8 @@ static const char *const METHODS[] = {
     "ouroboros:gamma=2,K=2,beta=2,W=2,window=2,mode=reference,warm=on",
     "medusa:nodes=9,top=3",
     "eagle:total=9,depth=2,top=2",
-    "eagle3:tree=0;1;00;01;10;000",
+    "eagle3:tree=0;1;00;01;10;000,parallel=off",
+    "eagle3:total=9,depth=2,top=2,parallel=on",
     "mtp:gamma=3,top=2,total=9,recycle=normed",
     "dflash",
     "dflash:gamma=3,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
@@ -121,6 +122,8 @@ static void open_world(World *w, const char *folder) {
     soft_session_open(&w->adapter, &setup, &other);
     for (int i = 0; i < HEADS; i++) soft_session_open(&w->heads[i], &setup, &other);
     null_adapters_open(&w->drafts, &setup);
+    for (int i = 0; i < ADAPTER_SETS; i++) // EAGLE-3's, for `parallel`
+        if (w->drafts.sessions[i].shape.input == INPUT_PAIRED) w->drafts.sessions[i].shape.mask_token = 1;
     memcpy(w->prompt, prompt, sizeof prompt);
     slow_greedy(&w->slow, prompt, PROMPT, WARM, w->prompt + PROMPT);
     snprintf(w->store, sizeof w->store, "%s/store", folder);
