@@ -59,6 +59,8 @@ static const char *const SETTINGS[] = {
     "eagle3:total=20,depth=4,top=3,parallel=on",
     "mix:speculative(gamma=3)+eagle3(total=20,depth=2,top=4,parallel=off)+prompt-lookup",
     "mtp:gamma=4",
+    "mtp:gamma=6,adaptive=learned,cost=0.5",
+    "eagle3:depth=5,top=1,adaptive=confidence,confidence=0.3,parallel=off",
     "mtp:gamma=3,top=3,total=20,state=normed,recycle=normed",
     "dflash",
     "dflash:gamma=2,draft_temperature=1",

@@ -40,6 +40,7 @@ static const char *const METHODS[] = {
     "eagle3:tree=0;1;00;01;10;000,parallel=off",
     "eagle3:total=9,depth=2,top=2,parallel=on",
     "mtp:gamma=3,top=2,total=9,recycle=normed",
+    "mtp:gamma=3,adaptive=learned,cost=0.05",
     "dflash",
     "dflash:gamma=3,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
     "dflash:tree=best,total=7,top=2",

@@ -19,6 +19,9 @@
 //      draft's rows     t1   t2   m    m           level 1 reads t2's row, level 2 the first mask's, ..
 //                       f0   f1   s    s
 //
+// adaptive: of a chain (tree=dynamic, top=1) the length follows pace.h. At a length of 0 the draft only reads
+// what the target's last step emitted, so its cache stays complete.
+//
 // mtp: a layer that models ship with (INPUT_MTP). Which of two states it reads isn't in its files: h_0 is the
 // target's last residual stream or the final norm's output (`state`). Below a guess it's the layer's output,
 // which children read by themselves, or its last norm's, which they are given (`recycle`).
@@ -31,9 +34,11 @@
 #include "engine/base/memory.h"
 #include "engine/core/hidden.h"
 #include "engine/core/shared.h"
+#include "engine/decode/pace.h"
 #include "engine/decode/rank_tree.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +48,7 @@ typedef struct EagleParams {
     int total, depth, top;
     char tree[ARG_TEXT_SIZE];
     int parallel;
+    PaceParams pace;           // of a chain
     int gamma, state, recycle; // mtp's; gamma 0: depth
 } EagleParams;
 
@@ -60,6 +66,7 @@ static const Arg PARAMS[] = {
      .help = "dynamic; else static (EAGLE-1's) or another of " RANK_TREE_HELP},
     {"parallel", ARG_CHOICE, AT(parallel), .fallback = "auto", .choices = parallel_kinds, .added = true,
      .help = "one forward for all levels (P-EAGLE); auto: if the draft's config has a mask"},
+    PACE_PARAMS(AT(pace), "0.4", true),
 };
 
 static const Arg MTP_PARAMS[] = {
@@ -71,6 +78,7 @@ static const Arg MTP_PARAMS[] = {
      .help = "the target's, before its final norm (raw) or after it; auto: by the draft's config"},
     {"recycle", ARG_CHOICE, AT(recycle), .fallback = "auto", .choices = STATES,
      .help = "the layer's own, below the first guess: before its last norm or after it"},
+    PACE_PARAMS(AT(pace), "0.4", true),
 };
 
 static const char *const SOURCES[] = {"draft"};
@@ -105,6 +113,7 @@ typedef struct Eagle {
     int pending, capacity;          // of both
     int length;                     // of the sequence
     int pool_count, pool_capacity, most_frontier;
+    Pace pace;
     Sources sources;
 } Eagle;
 
@@ -144,6 +153,20 @@ static bool choose_tree(Eagle *g, Error *e) {
     return true;
 }
 
+static bool choose_pace(Eagle *g, Error *e) {
+    const PaceParams *p = &g->p.pace;
+    int most = g->p.depth + 1 < g->p.total ? g->p.depth + 1 : g->p.total - 1;
+    if (p->adaptive != PACE_OFF && !(g->dynamic && g->p.top == 1))
+        return error_input(e, "adaptive=%s needs a chain: tree=dynamic and top=1", pace_kinds[p->adaptive]);
+    pace_init(&g->pace, p, most, 0, most);
+    return true;
+}
+
+// Levels of guesses in this step, at most.
+static int levels_wanted(const Eagle *g) {
+    return g->p.pace.adaptive != PACE_OFF ? g->pace.length : g->dynamic ? g->p.depth + 1 : g->fixed.count;
+}
+
 // A mask for each level but the first. A device without weights has no states of it: any will do.
 static bool choose_masks(Eagle *g, const float *states, Error *e) {
     const Shape *s = &g->draft->shape;
@@ -180,7 +203,7 @@ static void *eagle_open(const MethodEnv *env, const void *values, Error *e) {
     if (env->adapter->captures && g->p.state == STATE_AUTO) g->captures = *env->adapter->captures;
     if (g->p.state == STATE_RAW) g->captures = (Captures){1, {g->target->shape.layers}};
     rank_tree_init(&g->fixed);
-    if (!choose_tree(g, e) || !choose_masks(g, env->adapter->mask_states, e)) {
+    if (!choose_tree(g, e) || !choose_pace(g, e) || !choose_masks(g, env->adapter->mask_states, e)) {
         eagle_close(g);
         return NULL;
     }
@@ -222,6 +245,7 @@ static bool eagle_begin(void *self, const Prompt *prompt, Error *e) {
     Eagle *g = self;
     g->pending = g->pool_count = 0;
     g->length = prompt->count;
+    pace_begin(&g->pace);
     session_reset(g->draft);
     if (prompt->count == 1 || prompt->count - 2 > g->draft->context) return true;
     if (!session_prefill_hidden(g->draft, prompt->tokens + 1, prompt->count - 2, prompt->hidden, e) ||
@@ -247,7 +271,7 @@ static bool add_masks(Eagle *g, int end, Error *e) {
 // Whether a device makes the guesses, one below the other, without the host in between.
 static bool grows_chain(const Eagle *g) {
     return (g->dynamic ? g->k : rank_tree_width(&g->fixed)) == 1 && !g->masks && !g->recycled.rows &&
-           session_chains(g->draft);
+           !pace_asks_confidence(&g->p.pace) && session_chains(g->draft);
 }
 
 // Runs the pending rows, or leaves them to the chain, in a new step of the draft, and masks behind them.
@@ -260,16 +284,17 @@ static bool catch_up(Eagle *g, int *end, Error *e) {
     if (!follows || g->pending > room || g->pending > s->tree.capacity) return true;
     session_begin_step(s, false, LAYOUT_TREE);
     *end = tree_root(&s->tree, g->tokens[0]);
-    bool chain = grows_chain(g);
+    bool guesses = levels_wanted(g) > 0, chain = guesses && grows_chain(g);
     for (int i = 1; i < g->pending; i++)
         *end = tree_probe(&s->tree, *end, g->tokens[i], chain && i == g->pending - 1);
     assert(*end == g->pending - 1);
     for (int i = 0; i < g->pending; i++)
         if (!hidden_give(&g->states, i, s, i, e)) return false;
-    bool ahead = g->dynamic && !g->masks && !g->recycled.rows; // a device may grow the whole tree at once
-    return chain ||
-           (add_masks(g, *end, e) && (!ahead || session_grow(s, *end, g->k, g->p.depth, g->draft_ids, e)) &&
-            session_run(s, s->shape.layers, e));
+    // A device may grow the whole tree at once.
+    bool ahead = g->dynamic && !g->masks && !g->recycled.rows && g->p.pace.adaptive == PACE_OFF;
+    return chain || ((!guesses || add_masks(g, *end, e)) &&
+                     (!ahead || session_grow(s, *end, g->k, g->p.depth, g->draft_ids, e)) &&
+                     session_run(s, s->shape.layers, e));
 }
 
 // --- guesses
@@ -335,7 +360,7 @@ static int sort_guesses(Eagle *g, int first, int most) {
 
 static bool grow_dynamic(Eagle *g, int end, Error *e) {
     int count = 1;
-    bool ran = true;
+    bool ran = true, paced = g->p.pace.adaptive != PACE_OFF;
     g->frontier[0] = ROOT;
     for (int level = 0; ran; level++) {
         int first = g->pool_count;
@@ -345,7 +370,8 @@ static bool grow_dynamic(Eagle *g, int end, Error *e) {
             float score = parent == ROOT ? 0 : g->pool[parent].score;
             add_guess(g, parent, target_id(g, g->ids[i]), score + g->log_p[i]);
         }
-        if (level == g->p.depth) break;
+        bool ends = paced && pace_ends(&g->pace, ROOT, exp((double)g->log_p[0]));
+        if (ends || level == g->p.depth) break;
         count = sort_guesses(g, first, g->k);
         for (int i = 0; i < count; i++) g->frontier[i] = (int)(g->order[i] - g->pool);
         if (!run_frontier(g, level + 1, count, end, &ran, e)) return false;
@@ -394,7 +420,7 @@ static bool grow_fixed(Eagle *g, int end, Error *e) {
 // --- a chain of either kind: no score matters, since none is larger than its parent's
 
 static bool grow_chain(Eagle *g, int end, Error *e) {
-    int ids[MOST_DEPTH + 1], levels = g->dynamic ? g->p.depth + 1 : g->fixed.count, made;
+    int ids[MOST_DEPTH + 1], levels = levels_wanted(g), made;
     if (!session_chain(g->draft, end, g->draft_ids, levels, ids, &made, e)) return false;
     for (int i = 0; i < (g->dynamic ? made : levels); i++) {
         Guess *x = add_guess(g, i - 1, i < made ? ids[i] : NO_TOKEN, 0);
@@ -407,13 +433,16 @@ static bool grow_chain(Eagle *g, int end, Error *e) {
 
 // With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
 static void place(Eagle *g, Tree *tree, int root) {
+    int made = 0;
     for (int i = 0; i < g->pool_count; i++) {
         Guess *x = &g->pool[i];
         assert(!x->chosen || x->parent == ROOT || g->pool[x->parent].chosen);
         if (x->chosen)
             x->placed = tree_propose(tree, x->parent == ROOT ? root : g->pool[x->parent].placed, x->token);
         if (!g->dynamic) g->fixed.placed[i] = x->placed;
+        if (x->placed != TREE_NONE) g->pace.last = x->placed, made++;
     }
+    if (g->p.pace.adaptive != PACE_OFF) g->pace.drafted = made;
 }
 
 // Records the paths to the placed leaves, as rows of the only source.
@@ -432,7 +461,10 @@ static bool eagle_propose(void *self, Tree *tree, Error *e) {
     g->sources.count = g->pool_count = 0;
     if (!catch_up(g, &end, e)) return false;
     if (end == TREE_NONE) return true;
-    if (!(grows_chain(g) ? grow_chain : g->dynamic ? grow_dynamic : grow_fixed)(g, end, e)) return false;
+    if (levels_wanted(g) > 0 && !(grows_chain(g) ? grow_chain
+                                  : g->dynamic   ? grow_dynamic
+                                                 : grow_fixed)(g, end, e))
+        return false;
     place(g, tree, root);
     record(g);
     int rows = g->pending;
@@ -445,6 +477,7 @@ static bool eagle_observe(void *self, const Observation *seen, Error *e) {
     Eagle *g = self;
     int path[TREE_MAX_NODES];
     tree_path(&g->target->tree, seen->verdict->node, path);
+    pace_observe(&g->pace, seen);
     g->length = seen->length;
     g->pending = seen->emitted_count <= g->capacity ? seen->emitted_count : 0;
     for (int i = 0; i < g->pending; i++)

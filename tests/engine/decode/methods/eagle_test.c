@@ -1,7 +1,7 @@
 // The tree of every step against one that is grown from the text alone: each guess's chances are those of its
 // path, run by itself in a second draft over states that a second target computes again. The drafts' logits
 // are coarse in some rounds, so that many guesses are equally likely. Drafts that guess in parallel have masks in
-// place of the path.
+// place of the path. The lengths of some chains follow a pace of the test's own, which sees the same steps.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
@@ -9,6 +9,7 @@
 #include "tests/support/watched.h"
 
 #include "engine/base/memory.h"
+#include "engine/decode/pace.h"
 #include "engine/null/null.h"
 
 #include <stdio.h>
@@ -76,10 +77,11 @@ typedef struct {
     int mask; // of a parallel draft; else 0
     float mask_states[NULL_WIDTH * SHAPE_MAX_STATES];
     int total, depth, k;
+    Pace pace; // adaptive or PACE_OFF
     RankTree fixed;
     Guess pool[RANK_TREE_MOST];
     int count;
-    int accepted, tried, ties, most_depth;
+    int accepted, tried, ties, most_depth, rested; // rested: steps of length 0
 } Watch;
 
 static int width_of(const Watch *w) { return (w->captures.count ? w->captures.count : 1) * NULL_WIDTH; }
@@ -153,7 +155,8 @@ static int best_guesses(Watch *w, int first, int most, int *out) {
     return n;
 }
 
-static void guess_below(Watch *w, int parent, const float *rows, int most) {
+// Returns ln of the likeliest one's chance.
+static float guess_below(Watch *w, int parent, const float *rows, int most) {
     int ids[MOST_VOCAB];
     float log_p[MOST_VOCAB];
     slow_chances_below(w, parent, rows, ids, log_p);
@@ -163,6 +166,7 @@ static void guess_below(Watch *w, int parent, const float *rows, int most) {
         for (int k = 0; k < w->count; k++) w->ties += w->pool[k].score == score;
         w->pool[w->count++] = (Guess){parent, id_of(w, ids[i]), depth, score, false};
     }
+    return log_p[0];
 }
 
 // Guesses of this depth are run: they need rows, and a position: the one after their own in the text. In
@@ -174,10 +178,14 @@ static bool fits(const Watch *w, int depth, int count, int rows) {
 
 static void slow_dynamic(Watch *w, const float *states, int rows) {
     int frontier[MOST_POOL], n = 1, first = 0;
+    bool paced = w->pace.p.adaptive != PACE_OFF;
+    if (paced && w->pace.length == 0) return;
     frontier[0] = NONE;
     for (int level = 0; level <= w->depth; level++) {
         first = w->count;
-        for (int i = 0; i < n; i++) guess_below(w, frontier[i], states, w->k);
+        float best = 0;
+        for (int i = 0; i < n; i++) best = guess_below(w, frontier[i], states, w->k);
+        if (paced && pace_ends(&w->pace, level, exp((double)best))) break;
         n = best_guesses(w, first, w->k < w->own_vocab ? w->k : w->own_vocab, frontier);
         if (!fits(w, level, n, rows)) break;
         rows += w->mask ? 0 : n;
@@ -242,6 +250,9 @@ static void on_step(void *state, const StepReport *r) {
     }
     assert_int_equal(t->count - 1, want);
     assert_int_equal(w->draft.cache.length, w->text.before - 1);
+    w->rested += w->pace.p.adaptive != PACE_OFF && w->pace.length == 0;
+    w->pace.drafted = w->pace.p.adaptive != PACE_OFF ? want : 0;
+    pace_learn(&w->pace, r->accepted);
     w->accepted += r->accepted;
     w->most_depth = r->depth > w->most_depth ? r->depth : w->most_depth;
     w->tried = r->emitted;
@@ -274,6 +285,17 @@ static void draw_map(Watch *w, Random *r) {
     }
 }
 
+static void draw_pace(Watch *w, Random *r, char *text, size_t size) {
+    int kind = w->k == 1 ? test_between(r, PACE_OFF, PACE_LEARNED) : PACE_OFF, most = w->depth + 1;
+    PaceParams p = {kind, (double)test_between(r, 1, 100) / 100, (double)test_between(r, 0, 9) / 10};
+    if (most > w->total - 1) most = w->total - 1;
+    pace_init(&w->pace, &p, most, 0, most);
+    size_t n = strlen(text);
+    if (kind != PACE_OFF)
+        snprintf(text + n, size - n, ",adaptive=%s,confidence=%.2f,cost=%g", pace_kinds[kind], p.confidence,
+                 p.cost);
+}
+
 static void draw_setting(Watch *w, Random *r, char *text, size_t size) {
     char tree[RANK_TREE_MOST * 12];
     const char *name = w->third ? "eagle3"
@@ -289,12 +311,14 @@ static void draw_setting(Watch *w, Random *r, char *text, size_t size) {
     if (w->mask && test_between(r, 0, 1)) parallel = ""; // as auto does
     if (w->mask && test_between(r, 0, 4) == 0) parallel = ",parallel=off";
     w->dynamic = test_between(r, 0, 2) > 0;
-    w->total = test_between(r, 2, 40), w->depth = test_between(r, 0, 4), w->k = test_between(r, 1, 4);
+    w->total = test_between(r, 2, 40), w->depth = test_between(r, 0, 4),
+    w->k = test_between(r, 0, 1) ? 1 : test_between(r, 1, 4);
     if (w->dynamic) {
         const char *length = w->mtp ? "gamma" : "depth";
         snprintf(text, size, "%s:total=%d,%s=%d,top=%d%s", name, w->total, length, w->depth + w->mtp, w->k,
                  parallel);
         if (strstr(text, "off")) w->mask = 0;
+        draw_pace(w, r, text, size);
         return;
     }
     bool authors = test_between(r, 0, 1);
@@ -344,6 +368,7 @@ static void watch_method(Watch *w, Random *r) {
         DecodeOptions o = watched_options(TOKENS, 1, 2, r);
         o.prefill_chunk = test_between(r, 0, 5);
         w->tried = 1; // the root's row
+        pace_begin(&w->pace);
         watched_prompt(&w->text, test_between(r, 1, test_between(r, 0, 4) ? 8 : CONTEXT), w->vocab, r);
         DecodeResult out = watched_decode(&w->text, on_step, &w->target, &m, &o);
         decode_result_release(&out);
@@ -359,17 +384,19 @@ static void watch_method(Watch *w, Random *r) {
 static void every_setting(void **state) {
     (void)state;
     Random r = test_random(1105);
-    int accepted = 0, ties = 0, most = 0, parallel = 0;
-    for (int round = 0; round < 150; round++) {
+    int accepted = 0, ties = 0, most = 0, parallel = 0, rested = 0;
+    for (int round = 0; round < 200; round++) {
         Watch w = {.accepted = 0};
         watch_method(&w, &r);
         parallel += w.mask > 0;
         accepted += w.accepted;
         ties += w.ties;
+        rested += w.rested;
         most = w.most_depth > most ? w.most_depth : most;
     }
-    print_message("%d guesses accepted, %d ties, down to depth %d\n", accepted, ties, most);
-    assert_true(accepted > 1000 && ties > 1000 && most >= 5 && parallel >= 20);
+    print_message("%d guesses accepted, %d ties, down to depth %d; %d steps without a guess\n", accepted,
+                  ties, most, rested);
+    assert_true(accepted > 1000 && ties > 1000 && most >= 5 && parallel >= 20 && rested >= 50);
 }
 
 // --- refusals
@@ -412,6 +439,10 @@ static void refuses(void **state) {
     assert_non_null(strstr(e.text, "the path '000' in 'tree' needs '00' before it"));
     assert_false(method_open(&m, "eagle3:parallel=on", &env, &e));
     assert_non_null(strstr(e.text, "parallel=on needs a draft with a mask"));
+    assert_false(method_open(&m, "eagle:adaptive=learned", &env, &e));
+    assert_non_null(strstr(e.text, "adaptive=learned needs a chain: tree=dynamic and top=1"));
+    assert_false(method_open(&m, "mtp:tree=0;00,adaptive=heuristic", &env, &e));
+    assert_non_null(strstr(e.text, "adaptive=heuristic needs a chain"));
     assert_false(method_open(&m, "eagle:tree=/no/such/tree", &env, &e));
     assert_non_null(strstr(e.text, "/no/such/tree"));
     assert_false(method_open(&m, "mix:eagle+eagle", &env, &e));
