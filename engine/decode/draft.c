@@ -41,6 +41,13 @@ bool follower_begin(Follower *f, const int *prompt, int count, const float *hidd
                   : session_prefill(f->session, f->sequence, count - 1, 0, 0, NULL, e);
 }
 
+bool follower_approach(Follower *f, Error *e) {
+    Session *s = f->session;
+    int missing = follower_missing(f);
+    if (missing <= s->tree.capacity || missing > s->context - s->cache.length) return true;
+    return session_prefill(s, f->sequence + s->cache.length, missing - 1, 0, 0, NULL, e);
+}
+
 int follower_catch_up(Follower *f) {
     Session *s = f->session;
     int first = s->cache.length, room = s->context - first, missing = follower_missing(f);

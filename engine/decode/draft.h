@@ -38,6 +38,10 @@ bool follower_begin(Follower *f, const int *prompt, int count, const float *hidd
 // Tokens that the cache lacks: at least the last one.
 static inline int follower_missing(const Follower *f) { return f->length - f->session->cache.length; }
 
+// Reads all missing tokens but the last one if they are more than a step holds, as after many steps without a
+// guess. Not for a model of hidden states.
+bool follower_approach(Follower *f, Error *e);
+
 // Opens a step with the missing tokens. Returns the last one's node; if the model has no room for them,
 // TREE_NONE, and no step is open.
 int follower_catch_up(Follower *f);

@@ -156,6 +156,7 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
 static bool speculative_propose(void *self, Tree *tree, Error *e) {
     Speculative *s = self;
     bool guesses = s->branches || s->pace.length > 0;
+    if (guesses && !follower_approach(&s->follower, e)) return false;
     int node = guesses ? follower_catch_up(&s->follower) : TREE_NONE;
     if (!s->branches) return propose_chain(s, node, tree, e);
     // With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
