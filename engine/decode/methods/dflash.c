@@ -103,9 +103,7 @@ static bool check(const Dflash *g, Error *e) {
         return error_input(e,
                            "device %s cannot run the Markov and confidence heads of DSpark; --device cpu can",
                            g->draft->backend->name);
-    if (g->p.tree == TREE_BEST && g->p.pace.adaptive != PACE_OFF)
-        return error_input(e, "adaptive=%s needs tree=chain", pace_kinds[g->p.pace.adaptive]);
-    return true;
+    return g->p.tree == TREE_CHAIN || pace_fixed(&g->p.pace, "tree=chain", e);
 }
 
 static void take_memory(Dflash *g) {
@@ -142,7 +140,9 @@ static void *dflash_open(const MethodEnv *env, const void *values, Error *e) {
     g->capacity = env->mixed ? TREE_MAX_NODES : g->guesses + 1; // of a mix, another's guesses may be longer
     hidden_open(&g->rows, g->target, g->draft, g->capacity);
     take_memory(g);
-    return g;
+    if (pace_read(&g->pace, e)) return g;
+    dflash_close(g);
+    return NULL;
 }
 
 static const Captures *dflash_captures(const void *self) { return &((const Dflash *)self)->captures; }
@@ -308,7 +308,7 @@ static bool dflash_propose(void *self, Tree *tree, Error *e) {
     Dflash *g = self;
     int root = tree_row(tree);
     Session *s = g->draft;
-    bool follows, tries = g->p.tree == TREE_BEST || g->pace.length > 0;
+    bool follows, tries = pace_step(&g->pace, g->target) > 0;
     g->sources.count = 0;
     if (!catch_up(g, &follows, e)) return false;
     bool room = s->cache.length + g->block.rows <= s->context && g->block.rows <= s->tree.capacity;

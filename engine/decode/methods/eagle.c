@@ -114,6 +114,8 @@ typedef struct Eagle {
     int length;                     // of the sequence
     int pool_count, pool_capacity, most_frontier;
     Pace pace;
+    bool paced;
+    int levels; // of guesses in this step, at most
     Sources sources;
 } Eagle;
 
@@ -156,15 +158,10 @@ static bool choose_tree(Eagle *g, Error *e) {
 static bool choose_pace(Eagle *g, Error *e) {
     const PaceParams *p = &g->p.pace;
     int most = g->p.depth + 1 < g->p.total ? g->p.depth + 1 : g->p.total - 1;
-    if (p->adaptive != PACE_OFF && !(g->dynamic && g->p.top == 1))
-        return error_input(e, "adaptive=%s needs a chain: tree=dynamic and top=1", pace_kinds[p->adaptive]);
+    g->paced = pace_varies(p);
     pace_init(&g->pace, p, most, 0, most);
-    return true;
-}
-
-// Levels of guesses in this step, at most.
-static int levels_wanted(const Eagle *g) {
-    return g->p.pace.adaptive != PACE_OFF ? g->pace.length : g->dynamic ? g->p.depth + 1 : g->fixed.count;
+    return ((g->dynamic && g->p.top == 1) || pace_fixed(p, "a chain: tree=dynamic and top=1", e)) &&
+           pace_read(&g->pace, e);
 }
 
 // A mask for each level but the first. A device without weights has no states of it: any will do.
@@ -284,14 +281,15 @@ static bool catch_up(Eagle *g, int *end, Error *e) {
     if (!follows || g->pending > room || g->pending > s->tree.capacity) return true;
     session_begin_step(s, false, LAYOUT_TREE);
     *end = tree_root(&s->tree, g->tokens[0]);
-    bool guesses = levels_wanted(g) > 0, chain = guesses && grows_chain(g);
+    g->levels = g->paced ? pace_step(&g->pace, g->target) : g->dynamic ? g->p.depth + 1 : g->fixed.count;
+    bool guesses = g->levels > 0, chain = guesses && grows_chain(g);
     for (int i = 1; i < g->pending; i++)
         *end = tree_probe(&s->tree, *end, g->tokens[i], chain && i == g->pending - 1);
     assert(*end == g->pending - 1);
     for (int i = 0; i < g->pending; i++)
         if (!hidden_give(&g->states, i, s, i, e)) return false;
     // A device may grow the whole tree at once.
-    bool ahead = g->dynamic && !g->masks && !g->recycled.rows && g->p.pace.adaptive == PACE_OFF;
+    bool ahead = g->dynamic && !g->masks && !g->recycled.rows && !g->paced;
     return chain || ((!guesses || add_masks(g, *end, e)) &&
                      (!ahead || session_grow(s, *end, g->k, g->p.depth, g->draft_ids, e)) &&
                      session_run(s, s->shape.layers, e));
@@ -360,7 +358,7 @@ static int sort_guesses(Eagle *g, int first, int most) {
 
 static bool grow_dynamic(Eagle *g, int end, Error *e) {
     int count = 1;
-    bool ran = true, paced = g->p.pace.adaptive != PACE_OFF;
+    bool ran = true;
     g->frontier[0] = ROOT;
     for (int level = 0; ran; level++) {
         int first = g->pool_count;
@@ -370,7 +368,7 @@ static bool grow_dynamic(Eagle *g, int end, Error *e) {
             float score = parent == ROOT ? 0 : g->pool[parent].score;
             add_guess(g, parent, target_id(g, g->ids[i]), score + g->log_p[i]);
         }
-        bool ends = paced && pace_ends(&g->pace, ROOT, exp((double)g->log_p[0]));
+        bool ends = g->paced && pace_ends(&g->pace, ROOT, exp((double)g->log_p[0]));
         if (ends || level == g->p.depth) break;
         count = sort_guesses(g, first, g->k);
         for (int i = 0; i < count; i++) g->frontier[i] = (int)(g->order[i] - g->pool);
@@ -420,7 +418,7 @@ static bool grow_fixed(Eagle *g, int end, Error *e) {
 // --- a chain of either kind: no score matters, since none is larger than its parent's
 
 static bool grow_chain(Eagle *g, int end, Error *e) {
-    int ids[MOST_DEPTH + 1], levels = levels_wanted(g), made;
+    int ids[MOST_DEPTH + 1], levels = g->levels, made;
     if (!session_chain(g->draft, end, g->draft_ids, levels, ids, &made, e)) return false;
     for (int i = 0; i < (g->dynamic ? made : levels); i++) {
         Guess *x = add_guess(g, i - 1, i < made ? ids[i] : NO_TOKEN, 0);
@@ -442,7 +440,7 @@ static void place(Eagle *g, Tree *tree, int root) {
         if (!g->dynamic) g->fixed.placed[i] = x->placed;
         if (x->placed != TREE_NONE) g->pace.last = x->placed, made++;
     }
-    if (g->p.pace.adaptive != PACE_OFF) g->pace.drafted = made;
+    if (g->paced) g->pace.drafted = made;
 }
 
 // Records the paths to the placed leaves, as rows of the only source.
@@ -461,9 +459,7 @@ static bool eagle_propose(void *self, Tree *tree, Error *e) {
     g->sources.count = g->pool_count = 0;
     if (!catch_up(g, &end, e)) return false;
     if (end == TREE_NONE) return true;
-    if (levels_wanted(g) > 0 && !(grows_chain(g) ? grow_chain
-                                  : g->dynamic   ? grow_dynamic
-                                                 : grow_fixed)(g, end, e))
+    if (g->levels > 0 && !(grows_chain(g) ? grow_chain : g->dynamic ? grow_dynamic : grow_fixed)(g, end, e))
         return false;
     place(g, tree, root);
     record(g);

@@ -69,7 +69,9 @@ static void *early_exit_open(const MethodEnv *env, const void *values, Error *e)
     drafter_init(&x->drafter, env->target, env->target->shape.vocab, &p.sampling, &env->sampling,
                  p.eta > 0 || pace_asks_confidence(&p.pace));
     pace_init(&x->pace, &p.pace, p.gamma, 0, p.gamma);
-    return x;
+    if (pace_read(&x->pace, e)) return x;
+    early_exit_close(x);
+    return NULL;
 }
 
 static bool early_exit_begin(void *self, const Prompt *prompt, Error *e) {
@@ -89,7 +91,7 @@ static bool ends_text(const EarlyExit *x, int token) {
 static bool early_exit_propose(void *self, Tree *tree, Error *e) {
     EarlyExit *x = self;
     int parent = tree_row(tree);
-    for (bool more = x->pace.length > 0; more && parent != TREE_NONE;) {
+    for (bool more = pace_step(&x->pace, x->target) > 0; more && parent != TREE_NONE;) {
         if (tree_room(tree) <= 0 || tree_position(tree, parent) + 1 >= tree->limit) break;
         Draft d;
         // In a batch, or where another method has proposed the same path, the first node of the path is read.

@@ -95,7 +95,9 @@ static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
     }
     Kangaroo *k = mem_new(1, sizeof *k);
     kangaroo_init(k, env, p);
-    return k;
+    if (pace_read(&k->pace, e)) return k;
+    kangaroo_close(k);
+    return NULL;
 }
 
 static int kangaroo_hidden_layer(const void *self) { return ((const Kangaroo *)self)->p.exit_layer; }
@@ -139,6 +141,7 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
     int parent = tree_row(tree), first = 0, node = TREE_NONE;
     if (follower_missing(&k->follower) == k->pending + 1) node = follower_catch_up(&k->follower);
     k->run = k->pending;
+    pace_step(&k->pace, k->target);
     if (node != TREE_NONE && !run_shallow(k, parent, e)) return false;
     while (node != TREE_NONE) {
         Draft d;

@@ -54,12 +54,14 @@ static const char *const SOURCES[] = {"draft"};
 
 typedef struct Speculative {
     SpeculativeParams p;
+    const Session *target;
     Follower follower;
     Drafter drafter;
     bool branches; // tree isn't chain
     bool parallel;
     DraftTree tree;
     Pace pace;
+    int length; // of this step, at most
     Sources sources;
 } Speculative;
 
@@ -80,8 +82,7 @@ static bool open_tree(Speculative *s, Error *e) {
     if (s->p.parallel == PARALLEL_ON && !mask)
         return error_input(e, "parallel=on needs a draft whose config.json has a 'pard_token'");
     if (!s->branches) return true;
-    if (s->p.pace.adaptive != PACE_OFF)
-        return error_input(e, "adaptive=%s needs tree=chain", pace_kinds[s->p.pace.adaptive]);
+    if (!pace_fixed(&s->p.pace, "tree=chain", e)) return false;
     rank_tree_init(&shape);
     if (rank_tree_read(&shape, RANK_TREE_DEPTH, s->p.tree, e)) {
         draft_tree_init(&s->tree, &shape, &s->drafter);
@@ -94,12 +95,12 @@ static bool open_tree(Speculative *s, Error *e) {
 static void *speculative_open(const MethodEnv *env, const void *values, Error *e) {
     const SpeculativeParams *p = values;
     Speculative *s = mem_new(1, sizeof *s);
-    *s = (Speculative){.p = *p, .sources = {.names = SOURCES, .source_count = 1}};
+    *s = (Speculative){.p = *p, .target = env->target, .sources = {.names = SOURCES, .source_count = 1}};
     follower_init(&s->follower, env->draft, env->target->context);
     drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
                  pace_asks_confidence(&p->pace));
     pace_init(&s->pace, &p->pace, p->gamma, 0, p->pace.adaptive == PACE_HEURISTIC ? LONGEST : s->p.gamma);
-    if (open_tree(s, e)) return s;
+    if (open_tree(s, e) && pace_read(&s->pace, e)) return s;
     speculative_close(s);
     return NULL;
 }
@@ -116,7 +117,7 @@ static bool propose_greedy(Speculative *s, int node, Tree *tree, int *parent, Er
     int ids[LONGEST], made;
     while (node != TREE_NONE) {
         int fit = tree->limit - 1 - tree_position(tree, *parent), room = tree_room(tree);
-        int most = 1 + (fit < room ? fit : room), left = s->pace.length - s->pace.drafted;
+        int most = 1 + (fit < room ? fit : room), left = s->length - s->pace.drafted;
         if (!session_chain(s->follower.session, node, NULL, left < most ? left : most, ids, &made, e))
             return false;
         for (int i = 0; i < made; i++) {
@@ -134,7 +135,7 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
     Session *draft = s->follower.session;
     int parent = tree_row(tree), mask = draft->shape.mask_token;
     bool greedy = s->drafter.greedy && !pace_asks_confidence(&s->p.pace) && !s->parallel;
-    for (int i = 1, at = node; s->parallel && at != TREE_NONE && i < s->pace.length; i++)
+    for (int i = 1, at = node; s->parallel && at != TREE_NONE && i < s->length; i++)
         at = follower_guess(&s->follower, at, mask);
     if (greedy && !propose_greedy(s, node, tree, &parent, e)) return false;
     while (!greedy && node != TREE_NONE) {
@@ -155,7 +156,8 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
 
 static bool speculative_propose(void *self, Tree *tree, Error *e) {
     Speculative *s = self;
-    bool guesses = s->branches || s->pace.length > 0;
+    s->length = pace_step(&s->pace, s->target);
+    bool guesses = s->branches || s->length > 0;
     if (guesses && !follower_approach(&s->follower, e)) return false;
     int node = guesses ? follower_catch_up(&s->follower) : TREE_NONE;
     if (!s->branches) return propose_chain(s, node, tree, e);

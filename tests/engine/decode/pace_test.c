@@ -3,8 +3,12 @@
 
 #include "engine/base/random.h"
 #include "engine/decode/pace.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { MOST = 12, STEPS = 4000 };
 
@@ -127,7 +131,8 @@ static void within_its_limits(void **state) {
         for (int round = 0; round < 50; round++) {
             Pace p;
             int most = test_between(&r, 1, 60), first = test_between(&r, 1, most);
-            PaceParams params = {kind, 0.5, (double)test_between(&r, 0, 20) / 10};
+            PaceParams params = {
+                .adaptive = kind, .confidence = 0.5, .cost = (double)test_between(&r, 0, 20) / 10};
             pace_init(&p, &params, first, 0, most);
             for (int i = 0; i < 100; i++) {
                 assert_in_range(p.length, kind == PACE_LEARNED ? 0 : 1, most);
@@ -138,8 +143,64 @@ static void within_its_limits(void **state) {
         }
 }
 
+static bool reads(Pace *p, const char *text, Error *e) {
+    char folder[FOLDER_PATH_SIZE];
+    PaceParams params = {.adaptive = PACE_OFF};
+    folder_make(folder);
+    scratch_write(folder, "k.json", text, strlen(text));
+    snprintf(params.schedule, sizeof params.schedule, "%s", folder_path(folder, "k.json"));
+    pace_init(p, &params, MOST, 0, MOST);
+    bool ok = pace_read(p, e);
+    folder_remove(folder);
+    return ok;
+}
+
+#define RANGES "\"num_speculative_tokens_per_batch_size\": "
+
+// The most by batch and context: of the last range for larger batches, of the last context that isn't larger.
+static void schedule(void **state) {
+    (void)state;
+    static const struct {
+        int batch, context, want;
+    } ROWS[] = {{1, 0, 7},   {2, 0, 3},   {3, 99, 3},  {4, 99, 0},  {500, 99, 0},
+                {1, 100, 5}, {4, 999, 5}, {5, 100, 2}, {6, 999, 2}, {1, 1000, 0}};
+    static const char *const BAD[] = {"[]",
+                                      "{}",
+                                      "{" RANGES "[]}",
+                                      "{" RANGES "[[1, 2]]}",
+                                      "{" RANGES "[[2, 2, 3]]}",
+                                      "{" RANGES "[[1, 0, 3]]}",
+                                      "{" RANGES "[[1, 2, -1]]}",
+                                      "{" RANGES "[[1, 2, 3], [4, 5, 3]]}",
+                                      "{" RANGES "[[1, 2, \"3\"]]}",
+                                      "{" RANGES "[[1, 2, 3]], \"by_context\": [{\"context\": 5}]}",
+                                      "{" RANGES "[[1, 2, 3]], \"by_context\": [{" RANGES "[[1, 2, 3]]}]}",
+                                      "{" RANGES "[[1, 2, 3]], \"by_context\": [{\"context\": 5, " RANGES
+                                      "[[1, 1, 1]]}, {\"context\": 5, " RANGES "[[1, 1, 1]]}]}"};
+    Error e = {0};
+    Pace p;
+    if (!reads(&p,
+               "{" RANGES
+               "[[1, 1, 7], [2, 3, 3], [4, 8, 0]], \"draft_len_schedule\": {\"1\": 7},\n \"by_context\": ["
+               "{\"context\": 100, " RANGES "[[1, 4, 5], [5, 8, 2]]}, {\"context\": 1000, " RANGES
+               "[[1, 8, 0]]}]}",
+               &e))
+        fail_msg("%s", e.text);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (pace_limit(&p, ROWS[i].batch, ROWS[i].context) != ROWS[i].want)
+            fail_msg("batch %d, context %d: %d", ROWS[i].batch, ROWS[i].context,
+                     pace_limit(&p, ROWS[i].batch, ROWS[i].context));
+    p.least = 1;
+    assert_int_equal(pace_limit(&p, 4, 0), 1);
+    assert_true(reads(&p, "{" RANGES "[[1, 8, 99]]}", &e)); // vLLM's own, and more than the method has
+    assert_int_equal(pace_limit(&p, 1, 0), MOST);
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++)
+        if (reads(&p, BAD[i], &e) || !strstr(e.text, "k.json")) fail_msg("%s: '%s'", BAD[i], e.text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedule),
         cmocka_unit_test(near_the_best),
         cmocka_unit_test(wakes_up),
         cmocka_unit_test(within_its_limits),

@@ -287,7 +287,9 @@ static void draw_map(Watch *w, Random *r) {
 
 static void draw_pace(Watch *w, Random *r, char *text, size_t size) {
     int kind = w->k == 1 ? test_between(r, PACE_OFF, PACE_LEARNED) : PACE_OFF, most = w->depth + 1;
-    PaceParams p = {kind, (double)test_between(r, 1, 100) / 100, (double)test_between(r, 0, 9) / 10};
+    PaceParams p = {.adaptive = kind,
+                    .confidence = (double)test_between(r, 1, 100) / 100,
+                    .cost = (double)test_between(r, 0, 9) / 10};
     if (most > w->total - 1) most = w->total - 1;
     pace_init(&w->pace, &p, most, 0, most);
     size_t n = strlen(text);

@@ -1,7 +1,9 @@
 // Each step's chain against a slow model that runs the draft from the first token on; on random streams of
 // the null backend, where a draft with a shorter window agrees now and then.
 #include "tests/support/draft_watch.h"
+#include "tests/support/folder.h"
 #include "tests/support/null_session.h"
+#include "tests/support/scratch.h"
 
 #include "engine/decode/rank_tree.h"
 
@@ -40,7 +42,8 @@ static void open_method(DraftWatch *w, Method *m, Random *r) {
     w->heuristic = adaptive == PACE_HEURISTIC;
     w->confidence = adaptive == PACE_CONFIDENCE ? confidence : 0;
     w->learned = adaptive == PACE_LEARNED;
-    pace_init(&w->pace, &(PaceParams){adaptive, confidence, cost}, w->gamma, 0, w->gamma);
+    pace_init(&w->pace, &(PaceParams){.adaptive = adaptive, .confidence = confidence, .cost = cost}, w->gamma,
+              0, w->gamma);
     if (test_between(r, 0, 1)) w->sampling.top_p = 0.8;
     snprintf(
         text, sizeof text,
@@ -80,6 +83,59 @@ static void perfect_draft(void **state) {
         method_close(&m);
         session_release(&target);
         session_release(&draft);
+    }
+}
+
+// By a schedule that stops drafting in the middle of a text: a perfect draft is right again in the first step
+// that asks it, so it has read what was written meanwhile.
+typedef struct Scheduled {
+    Session target, draft;
+    int steps[3]; // at each of the contexts
+} Scheduled;
+
+static void see_scheduled(void *state, const StepReport *r) {
+    Scheduled *x = state;
+    int part = r->context < 40 ? 0 : r->context < 80 ? 1 : 2, want = (const int[]){5, 0, 3}[part];
+    if (r->candidates != want || r->accepted != want)
+        fail_msg("context %d: %d guesses, %d right, want %d", r->context, r->candidates, r->accepted, want);
+    x->steps[part]++;
+}
+
+static void by_schedule(void **state) {
+    static const char FILE[] =
+        "{\"num_speculative_tokens_per_batch_size\": [[1, 1, 5], [2, 8, 1]], \"by_context\": ["
+        "{\"context\": 40, \"num_speculative_tokens_per_batch_size\": [[1, 8, 0]]}, "
+        "{\"context\": 80, \"num_speculative_tokens_per_batch_size\": [[1, 8, 3]]}]}";
+    static const char *const WAYS[] = {"", ",adaptive=heuristic", ",adaptive=learned,cost=0",
+                                       ",parallel=off"};
+    char text[600], file[400];
+    int prompt[] = {1, 2, 3};
+    scratch_write(*state, "k.json", FILE, sizeof FILE - 1);
+    snprintf(file, sizeof file, "%s", folder_path(*state, "k.json"));
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
+        NullSetup setup = {.vocab = 20, .context = 200, .max_nodes = 32};
+        Scheduled x = {.steps = {0}};
+        Method m;
+        Error e = {0};
+        null_session_open(&x.target, &setup);
+        null_session_open(&x.draft, &setup);
+        MethodEnv env = {.target = &x.target, .draft = &x.draft, .sampling = {.top_p = 1}};
+        DecodeOptions o = {
+            .max_tokens = 118, .merge = true, .clock = still_clock(), .step = see_scheduled, .state = &x};
+        DecodeResult out;
+        snprintf(text, sizeof text, "speculative:gamma=9,schedule=%s%s", file, WAYS[i]);
+        if (!method_open(&m, text, &env, &e)) fail_msg("%s", e.text);
+        assert_true(decode(&x.target, &m, prompt, 3, &o, &out, &e));
+        assert_true(x.steps[0] == 7 && x.steps[1] == 36 && x.steps[2] == 10);
+        decode_result_release(&out);
+        method_close(&m);
+        assert_false(method_open(&m, "speculative:schedule=/no/such.json", &env, &e));
+        assert_non_null(strstr(e.text, "/no/such.json"));
+        snprintf(text, sizeof text, "speculative:tree=2x2,schedule=%s", file);
+        assert_false(method_open(&m, text, &env, &e));
+        assert_non_null(strstr(e.text, "a schedule needs tree=chain"));
+        session_release(&x.target);
+        session_release(&x.draft);
     }
 }
 
@@ -402,6 +458,7 @@ int main(void) {
         cmocka_unit_test(every_setting),
         cmocka_unit_test(perfect_draft),
         cmocka_unit_test(parallel),
+        cmocka_unit_test_setup_teardown(by_schedule, folder_setup, folder_teardown),
         cmocka_unit_test(every_tree),
         cmocka_unit_test(thin_tree_is_a_chain),
         cmocka_unit_test(refuses),
