@@ -115,8 +115,10 @@ bool priced_beside(Store *store, int64_t run, const char *on, Text *out, Error *
     }
     if (r) ok = rows_end(r, ok, e);
     ok = ok && price_model(&b, steps, &alone, e);
-    char says[160];
-    if (on) snprintf(says, sizeof says, "priced for %.80s: a prediction", b.machine.name);
+    char says[160], range[48] = "";
+    if (b.machine.most_rows)
+        snprintf(range, sizeof range, ", fitted to steps of at most %d rows", b.machine.most_rows);
+    if (on) snprintf(says, sizeof says, "priced for %.80s%s: a prediction", b.machine.name, range);
     else
         snprintf(says, sizeof says, "priced by a machine fitted to %s",
                  alone ? "these steps" : "the steps of the other contexts");

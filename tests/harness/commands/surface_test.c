@@ -63,8 +63,8 @@ static void grid_and_parts(void **state) {
     // Prices of the same steps stand beside them, by a machine that is named.
     CHILD_OUTPACE(&c, f, 0, "plot", "slowdown", "--run", "1", "--on", "h100-measured", "--db", "s.db",
                   "--footer", "-o", "-");
-    for (const char *const *word =
-             (const char *const[]){">measured, ", ">priced, ", ">priced / measured, ", "priced for ", NULL};
+    for (const char *const *word = (const char *const[]){">measured, ", ">priced, ", ">priced / measured, ",
+                                                         "priced for ", " at most 512 rows", NULL};
          *word; word++)
         if (!strstr(text_get(&c.out), *word)) fail_msg("the figure lacks '%s'", *word);
     child_release(&c);
