@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     TEMPLATE_ROOM = 64, // tokens that a template puts around a turn, at most
@@ -88,7 +89,36 @@ static void close_model(InputModel *m) {
     model_close(&m->weights);
 }
 
-// --- datasets --------------------------------------------------------------------------------------------
+// --- files that methods name -----------------------------------------------------------------------------
+
+static void release_files(Inputs *in) {
+    while (in->file_count) mem_free(in->files[--in->file_count]);
+}
+
+static bool hash_file(Inputs *in, const char *path, Error *e) {
+    for (int i = 0; i < in->file_count; i++)
+        if (strcmp(in->files[i], path) == 0) return true;
+    if (in->file_count == INPUT_FILES)
+        return error_input(e, "the methods name more than %d files", INPUT_FILES);
+    char *own = in->files[in->file_count++] = mem_text(path, strlen(path));
+    return sha256_file(own, add_content(in, "file", own, own)->hash, e);
+}
+
+static bool hash_files(Inputs *in, const Point *p, Error *e) {
+    LOCAL(point_name_release) PointName n = {0};
+    struct stat st;
+    bool ok = true;
+    point_name(in->experiment, p, &n);
+    const MethodInfo *info = method_find(n.method, NULL);
+    for (int i = 0; ok && i < n.param_count; i++) {
+        const StoreParam *x = &n.params[i];
+        const Arg *a =
+            strcmp(x->section, "method") == 0 ? arg_find(info->params, info->param_count, x->name) : NULL;
+        if (a && a->type == ARG_TEXT && stat(x->value, &st) == 0 && S_ISREG(st.st_mode))
+            ok = hash_file(in, x->value, e);
+    }
+    return ok;
+}
 
 // --- prompts ---------------------------------------------------------------------------------------------
 
@@ -355,6 +385,9 @@ static bool hash_all(Inputs *in, Error *e) {
     }
     for (int i = 0; i < in->experiment->model_count; i++)
         if (!hash_model(in, i, e) || !hash_template(in, i, e)) return false;
+    release_files(in);
+    for (int i = 0; i < in->schedule->point_count; i++)
+        if (!hash_files(in, &in->schedule->points[i], e)) return false;
     return hash_run(in, in->machine, e);
 }
 
@@ -411,6 +444,7 @@ void inputs_release(Inputs *in) {
         mem_free(in->left_out[i]);
     }
     for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
+    release_files(in);
     mem_free(in->refusals);
     mem_free(in->work);
     mem_free(in->rehearsals);

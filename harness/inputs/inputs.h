@@ -35,7 +35,10 @@ typedef struct PointWork {
     bool reads_prompt; // see method_reads_prompt
 } PointWork;
 
-enum { INPUT_CONTENTS = (4 + ADAPTER_ROLES) * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };
+enum {
+    INPUT_FILES = 64,
+    INPUT_CONTENTS = (4 + ADAPTER_ROLES) * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + INPUT_FILES + 2
+};
 
 typedef struct Inputs {
     const Experiment *experiment;
@@ -49,6 +52,8 @@ typedef struct Inputs {
     char *left_out[EXPERIMENT_DATASETS]; // a text: how many prompts were too long, of how many; NULL: none
     InputContent contents[INPUT_CONTENTS];
     int content_count;
+    char *files[INPUT_FILES]; // (file_count) that methods' parameters name: trees, schedules, datastores
+    int file_count;
     int *positions;           // (setups): of a context that holds every conversation; see EngineOptions
     double *prefill;          // (groups): tokens that a method reads as prompts in one pass, at most
     char **refusals;          // (points of the schedule): why a point can't run; NULL: it can

@@ -35,6 +35,45 @@ static void rounding(void **state) {
     }
 }
 
+// The hash of a run whose method reads the folder's file `paths`.
+static void hash_of_run(const char *folder, char out[SHA256_TEXT]) {
+    Experiment x;
+    Sweep sweep;
+    Schedule schedule;
+    Inputs in;
+    Error e = {0};
+    LOCAL_TEXT config = {0};
+    text_printf(&config,
+                "name: x\nmodels: [{target: %s/tiny}]\ndatasets: [{name: own, path: %s/own.txt}]\n"
+                "hardware: {device: \"null\"}\nmethods: [{name: recycling, matrix: {tree: %s/paths}}]\n",
+                folder, folder, folder);
+    bool ok = experiment_parse(&x, text_get(&config), config.length, "x.yaml", NULL, &e) &&
+              sweep_expand(&x, &sweep, &e) && schedule_make(&x, &sweep, &schedule, &e) &&
+              inputs_open(&in, &x, &schedule, "here", NULL, &e);
+    if (!ok) fail_msg("%s", e.text);
+    memcpy(out, in.hash, SHA256_TEXT);
+    inputs_release(&in);
+    schedule_release(&schedule);
+    sweep_release(&sweep);
+    experiment_release(&x);
+}
+
+// A run whose tree's file has changed is another run.
+static void files_of_methods(void **state) {
+    char first[SHA256_TEXT], same[SHA256_TEXT], other[SHA256_TEXT];
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    folder_write(*state, "own.txt", "a text\n");
+    folder_write(*state, "paths", "0;1\n");
+    hash_of_run(*state, first);
+    hash_of_run(*state, same);
+    assert_string_equal(first, same);
+    folder_write(*state, "paths", "0;1;2\n");
+    hash_of_run(*state, other);
+    assert_string_not_equal(first, other);
+}
+
 static void changes_before_opening(void **state) {
     static const char CONFIG[] = "name: x\nmodels: [{target: tiny, draft: draft, adapter: kangaroo}]\n"
                                  "datasets: [{name: own, path: own.txt}]\nhardware: {device: cpu}\n"
@@ -76,6 +115,7 @@ static void changes_before_opening(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounding),
+        cmocka_unit_test_setup_teardown(files_of_methods, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(changes_before_opening, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
