@@ -86,6 +86,20 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
     return true;
 }
 
+static Sources *sources_of(const Method *m) {
+    return m->info->sources ? (void *)((char *)m->self + m->info->sources) : NULL;
+}
+
+static bool open_self(Method *m, const MethodEnv *env, Error *e) {
+    const MethodInfo *info = m->info;
+    m->self = mem_new(1, info->self_size);
+    memcpy(m->self, m->values, info->param_size);
+    Sources *s = sources_of(m);
+    if (s) s->names = info->source_names;
+    while (s && s->names && s->names[s->source_count]) s->source_count++;
+    return !info->open || info->open(m->self, env, e);
+}
+
 bool method_open_as(Method *m, const MethodInfo *info, const char *params, const MethodEnv *env, Error *e) {
     MethodEnv own = *env;
     *m = (Method){.info = info,
@@ -97,7 +111,7 @@ bool method_open_as(Method *m, const MethodInfo *info, const char *params, const
     memcpy(m->adapters, env->adapters, sizeof m->adapters);
     args_defaults(info->params, info->param_count, m->values);
     if (args_parse(info->params, info->param_count, m->values, params, e) && check_needs(info, &own, e) &&
-        find_adapter(info, &own, e) && (m->self = info->open(&own, m->values, e)))
+        find_adapter(info, &own, e) && open_self(m, &own, e))
         return true;
     error_within(e, "method '%s'", info->name);
     method_close(m);
@@ -133,7 +147,8 @@ bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Erro
 void method_close(Method *m) {
     assert(!m->self || m->info);
     call_close(m);
-    if (m->self) m->info->close(m->self);
+    if (m->self && m->info->close) m->info->close(m->self);
+    mem_free(m->self);
     mem_free(m->values);
     *m = (Method){0};
 }
@@ -191,9 +206,7 @@ StepWork method_work(const Method *m) {
     return out;
 }
 
-const Sources *method_sources(const Method *m) {
-    return m->info->sources ? (const void *)((const char *)m->self + m->info->sources) : NULL;
-}
+const Sources *method_sources(const Method *m) { return sources_of(m); }
 
 bool method_reads_prompt(const Method *m) {
     const MethodInfo *info = m->info;

@@ -69,12 +69,11 @@ typedef struct MethodInfo {
     unsigned needs;             // of MethodNeed
     bool from_text;             // it reads the text alone, never the model's outputs: replay can run it
     const Arg *params;
-    size_t param_count;
-    size_t param_size; // of the parameter struct
+    size_t param_count, param_size, self_size; // self: an open one's struct; begins with its parameters
     // Replaces presets and modes in `values` by the parameters they stand for. NULL: the method has none.
     void (*resolve)(void *values);
-    // values: the parameter struct; copied by open if it is needed later.
-    void *(*open)(const MethodEnv *env, const void *values, Error *e);
+    // self has its parameters and sources' names, the rest is zero. After an error it is closed. NULL: none
+    bool (*open)(void *self, const MethodEnv *env, Error *e);
     // Before begin, for each part of the prompt that has run: tokens [first, first + count), readable nodes.
     bool (*prefilled)(void *self, const int *tokens, int first, int count, Error *e);
     // A new sequence. Drops the last one's state, except what the method's parameters keep.
@@ -86,7 +85,7 @@ typedef struct MethodInfo {
     bool (*observe)(void *self, const Observation *seen, Error *e);
     void (*look)(void *self, Outlook *out); // the draft that propose would add; NULL: a model makes it
     bool may_rest;                          // a mix may leave propose out of a step, and call only observe
-    void (*close)(void *self);
+    void (*close)(void *self);              // frees what self owns, but not self. NULL: it owns nothing
     // The layer whose hidden states of the prompt `begin` needs, or HIDDEN_NONE. NULL: none.
     int (*hidden_layer)(const void *self);
     // Several such layers, whose states the target keeps in every step, too. NULL, or returns NULL: none.
@@ -95,6 +94,7 @@ typedef struct MethodInfo {
     // match, without the bonus: redrawn from p, it would give a rejected token a second chance.
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
     size_t sources; // offsetof its Sources (method_sources). 0: it doesn't tell sources apart
+    const char *const *source_names; // with a NULL at their end; or open gives them
     // The tree of ranks that the last propose placed. NULL, or returns NULL: none.
     const RankTree *(*rank_tree)(const void *self);
     void (*work)(const void *self, StepWork *out); // a step of one row is in *out; NULL: it is that
@@ -108,12 +108,12 @@ typedef struct MethodInfo {
     bool (*unchanged)(const void *self, Error *e); // see method_is_unchanged. NULL: it maps no file
 } MethodInfo;
 
-// The members that nearly every method has, under these names; PARAMS are the rows of its parameters.
-#define METHOD_ROW(prefix, Type) METHOD_ROW_OF(prefix, Type, PARAMS)
-#define METHOD_ROW_OF(prefix, Type, rows)                                                          \
-    .params = rows, .param_count = sizeof rows / sizeof *rows, .param_size = sizeof(Type##Params), \
-    .open = prefix##_open, .begin = prefix##_begin, .propose = prefix##_propose,                   \
-    .observe = prefix##_observe, .close = prefix##_close, .work = prefix##_work,                   \
+// The members that nearly every method has; PARAMS are the rows of its parameters, SOURCES names.
+#define METHOD_ROW(prefix, Type) METHOD_ROW_OF(prefix, Type, PARAMS), .source_names = SOURCES
+#define METHOD_ROW_OF(prefix, Type, rows)                                                                   \
+    .params = rows, .param_count = sizeof rows / sizeof *rows, .param_size = sizeof(Type##Params),          \
+    .open = prefix##_open, .begin = prefix##_begin, .propose = prefix##_propose,                            \
+    .observe = prefix##_observe, .close = prefix##_close, .work = prefix##_work, .self_size = sizeof(Type), \
     .sources = offsetof(Type, sources)
 
 const MethodInfo *const *method_table(size_t *count);      // all, in the order of --help

@@ -2,7 +2,6 @@
 // an engine's: the rows tried and, for a recorded draft model, its passes.
 #include "harness/replay/replay.h"
 
-#include "engine/base/memory.h"
 #include "engine/decode/structures/ngram_pool.h"
 
 #include <string.h>
@@ -33,19 +32,11 @@ typedef struct PoolReplay {
     int last; // the sequence's last token
 } PoolReplay;
 
-static void pool_close(void *self) {
-    PoolReplay *r = self;
-    if (!r) return;
-    ngram_pool_release(&r->pool);
-    mem_free(r);
-}
+static void pool_close(void *self) { ngram_pool_release(&((PoolReplay *)self)->pool); }
 
-static void *pool_open(const MethodEnv *env, const void *values, Error *e) {
-    PoolReplay *r = mem_new(1, sizeof *r);
-    r->p = *(const PoolParams *)values;
-    if (ngram_pool_init(&r->pool, env->target->shape.vocab, r->p.beta - 1, r->p.W, POOL_LRU, e)) return r;
-    pool_close(r);
-    return NULL;
+static bool pool_open(void *self, const MethodEnv *env, Error *e) {
+    PoolReplay *r = self;
+    return ngram_pool_init(&r->pool, env->target->shape.vocab, r->p.beta - 1, r->p.W, POOL_LRU, e);
 }
 
 // Phrases that end after `from` tokens of the sequence, and by its end.
@@ -85,6 +76,7 @@ static const MethodInfo POOL = {.name = "ouroboros-pool",
                                 .params = POOL_PARAMS,
                                 .param_count = sizeof POOL_PARAMS / sizeof *POOL_PARAMS,
                                 .param_size = sizeof(PoolParams),
+                                .self_size = sizeof(PoolReplay),
                                 .open = pool_open,
                                 .begin = pool_begin,
                                 .propose = pool_propose,
@@ -122,9 +114,7 @@ typedef struct Recorded {
 
 static void recorded_close(void *self) {
     Recorded *r = self;
-    if (!r) return;
     if (r->first.info) method_close(&r->first);
-    mem_free(r);
 }
 
 static bool find_list(Recorded *r, Error *e) {
@@ -135,17 +125,13 @@ static bool find_list(Recorded *r, Error *e) {
                        r->p.list);
 }
 
-static void *recorded_open(const MethodEnv *env, const void *values, Error *e) {
-    Recorded *r = mem_new(1, sizeof *r);
-    r->p = *(const RecordedParams *)values;
+static bool recorded_open(void *self, const MethodEnv *env, Error *e) {
+    Recorded *r = self;
     r->target = env->target;
     r->script = env->target->self;
     char first[ARG_TEXT_SIZE];
-    if (find_list(r, e) && (!r->p.of[0] || (method_plain_text(r->p.of, strlen(r->p.of), first, e) &&
-                                            draft_open(&r->first, first, env, e))))
-        return r;
-    recorded_close(r);
-    return NULL;
+    return find_list(r, e) && (!r->p.of[0] || (method_plain_text(r->p.of, strlen(r->p.of), first, e) &&
+                                               draft_open(&r->first, first, env, e)));
 }
 
 static bool recorded_begin(void *self, const Prompt *prompt, Error *e) {
@@ -193,6 +179,7 @@ static const MethodInfo RECORDED = {.name = "recorded",
                                     .params = RECORDED_PARAMS,
                                     .param_count = sizeof RECORDED_PARAMS / sizeof *RECORDED_PARAMS,
                                     .param_size = sizeof(RecordedParams),
+                                    .self_size = sizeof(Recorded),
                                     .open = recorded_open,
                                     .begin = recorded_begin,
                                     .propose = recorded_propose,

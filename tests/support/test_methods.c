@@ -4,13 +4,6 @@
 
 #include <string.h>
 
-static void *never_opened(const MethodEnv *env, const void *values, Error *e) {
-    (void)env, (void)values, (void)e;
-    return NULL;
-}
-
-static void leave(void *self) { (void)self; }
-
 // --- oracle
 
 static bool oracle_begin(void *self, const Prompt *prompt, Error *e) {
@@ -33,12 +26,8 @@ static bool oracle_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const MethodInfo ORACLE = {.name = "oracle",
-                                  .open = never_opened,
-                                  .begin = oracle_begin,
-                                  .propose = oracle_propose,
-                                  .observe = oracle_observe,
-                                  .close = leave};
+static const MethodInfo ORACLE = {
+    .name = "oracle", .begin = oracle_begin, .propose = oracle_propose, .observe = oracle_observe};
 
 Method oracle_method(Oracle *o) { return (Method){.info = &ORACLE, .self = o}; }
 
@@ -150,11 +139,9 @@ static bool scatter_observe(void *self, const Observation *seen, Error *e) {
 }
 
 static const MethodInfo SCATTER = {.name = "scatter",
-                                   .open = never_opened,
                                    .begin = scatter_begin,
                                    .propose = scatter_propose,
                                    .observe = scatter_observe,
-                                   .close = leave,
                                    .drops_bonus = scatter_drops};
 
 Method scatter_method(Scatter *s) { return (Method){.info = &SCATTER, .self = s}; }

@@ -2,13 +2,6 @@
 // state.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
-
-static void *autoregressive_open(const MethodEnv *env, const void *values, Error *e) {
-    (void)env, (void)values, (void)e;
-    return mem_new(1, 1); // open returns NULL for an error only
-}
-
 static bool autoregressive_begin(void *self, const Prompt *prompt, Error *e) {
     (void)self, (void)prompt, (void)e;
     return true;
@@ -27,8 +20,6 @@ static bool autoregressive_observe(void *self, const Observation *seen, Error *e
 const MethodInfo method_autoregressive = {.name = "autoregressive",
                                           .summary = "one token a step: the baseline",
                                           .from_text = true,
-                                          .open = autoregressive_open,
                                           .begin = autoregressive_begin,
                                           .propose = autoregressive_propose,
-                                          .observe = autoregressive_observe,
-                                          .close = mem_free};
+                                          .observe = autoregressive_observe};

@@ -52,7 +52,7 @@ static const Arg PARAMS[] = {
     {"top", ARG_INT, AT(top), 1, MOST_TOP, "8", .help = "tree=best: guesses made below each"},
 };
 
-static const char *const SOURCES[] = {"draft"};
+static const char *const SOURCES[] = {"draft", NULL};
 
 typedef struct Guess { // of a tree
     int parent;        // an earlier guess, or ROOT
@@ -93,7 +93,6 @@ static void dflash_close(void *self) {
     mem_free(g->pool);
     mem_free(g->ids);
     mem_free(g->log_p);
-    mem_free(g);
 }
 
 static bool check(const Dflash *g, Error *e) {
@@ -118,9 +117,8 @@ static void take_memory(Dflash *g) {
     g->log_p = mem_new(rows * (size_t)g->top, sizeof *g->log_p);
 }
 
-static void *dflash_open(const MethodEnv *env, const void *values, Error *e) {
-    Dflash *g = mem_new(1, sizeof *g);
-    g->p = *(const DflashParams *)values;
+static bool dflash_open(void *self, const MethodEnv *env, Error *e) {
+    Dflash *g = self;
     g->target = env->target;
     g->draft = env->adapter->sessions;
     g->captures = *env->adapter->captures;
@@ -128,11 +126,7 @@ static void *dflash_open(const MethodEnv *env, const void *values, Error *e) {
     g->first = !g->block.from_root;
     g->guesses = block_guesses(&g->block);
     if (g->p.gamma && g->p.gamma < g->guesses) g->guesses = g->p.gamma;
-    g->sources = (Sources){.names = SOURCES, .source_count = 1};
-    if (!check(g, e)) {
-        dflash_close(g);
-        return NULL;
-    }
+    if (!check(g, e)) return false;
     bool asks = pace_asks_confidence(&g->p.pace) && !g->block.confidence;
     drafter_init(&g->drafter, g->draft, env->target->shape.vocab, &g->p.sampling, &env->sampling, asks);
     g->drafter.ids = env->adapter->draft_ids;
@@ -140,9 +134,7 @@ static void *dflash_open(const MethodEnv *env, const void *values, Error *e) {
     g->capacity = env->mixed ? TREE_MAX_NODES : g->guesses + 1; // of a mix, another's guesses may be longer
     hidden_open(&g->rows, g->target, g->draft, g->capacity);
     take_memory(g);
-    if (pace_read(&g->pace, e)) return g;
-    dflash_close(g);
-    return NULL;
+    return pace_read(&g->pace, e);
 }
 
 static const Captures *dflash_captures(const void *self) { return &((const Dflash *)self)->captures; }

@@ -81,7 +81,7 @@ static const Arg MTP_PARAMS[] = {
     PACE_PARAMS(AT(pace), "0.4", true),
 };
 
-static const char *const SOURCES[] = {"draft"};
+static const char *const SOURCES[] = {"draft", NULL};
 
 typedef struct Guess {
     int parent; // an earlier guess, or ROOT
@@ -133,7 +133,6 @@ static void eagle_close(void *self) {
     mem_free(g->ids);
     mem_free(g->log_p);
     mem_free(g->mask_rows);
-    mem_free(g);
 }
 
 static bool choose_tree(Eagle *g, Error *e) {
@@ -189,27 +188,23 @@ static void take_memory(Eagle *g) {
     g->log_p = mem_new(most * k, sizeof *g->log_p);
 }
 
-static void *eagle_open(const MethodEnv *env, const void *values, Error *e) {
-    Eagle *g = mem_new(1, sizeof *g);
-    g->p = *(const EagleParams *)values;
+static bool eagle_open(void *self, const MethodEnv *env, Error *e) {
+    Eagle *g = self;
     if (g->p.gamma) g->p.depth = g->p.gamma - 1;
     g->target = env->target;
     g->draft = env->adapter->sessions;
     g->draft_ids = env->adapter->draft_ids;
-    g->sources = (Sources){.names = SOURCES, .source_count = 1};
     if (env->adapter->captures && g->p.state == STATE_AUTO) g->captures = *env->adapter->captures;
     if (g->p.state == STATE_RAW) g->captures = (Captures){1, {g->target->shape.layers}};
     rank_tree_init(&g->fixed);
-    if (!choose_tree(g, e) || !choose_pace(g, e) || !choose_masks(g, env->adapter->mask_states, e)) {
-        eagle_close(g);
-        return NULL;
-    }
+    if (!choose_tree(g, e) || !choose_pace(g, e) || !choose_masks(g, env->adapter->mask_states, e))
+        return false;
     if (env->mixed) g->capacity = TREE_MAX_NODES + 1; // another method may have longer guesses accepted
     hidden_open(&g->states, g->target, g->draft, g->capacity);
     if (g->p.recycle ? g->p.recycle == STATE_NORMED : env->adapter->recycles_normed)
         hidden_open(&g->recycled, g->draft, g->draft, 1);
     take_memory(g);
-    return g;
+    return true;
 }
 
 static int eagle_hidden_layer(const void *self) {
@@ -499,9 +494,9 @@ static void eagle_work(const void *self, StepWork *out) {
     if (g->masks) out->drafts[0] = (DraftWork){draft, draft->layers, true, 1, levels + 1 + g->masks};
 }
 
-#define EAGLE_ROWS(params)                                                                               \
-    METHOD_ROW_OF(eagle, Eagle, params), .hidden_layer = eagle_hidden_layer, .captures = eagle_captures, \
-                                         .rank_tree = eagle_rank_tree
+#define EAGLE_ROWS(params)                                                                            \
+    METHOD_ROW_OF(eagle, Eagle, params), .source_names = SOURCES, .hidden_layer = eagle_hidden_layer, \
+                                         .captures = eagle_captures, .rank_tree = eagle_rank_tree
 
 const MethodInfo method_eagle = {
     .name = "eagle",

@@ -10,7 +10,6 @@
 // or after a guess whose best token had a chance of at most eta.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
 #include "engine/decode/draft.h"
 #include "engine/decode/pace.h"
 
@@ -36,7 +35,7 @@ static const Arg PARAMS[] = {
     PACE_PARAMS(AT(pace), "0.4", true),
 };
 
-static const char *const SOURCES[] = {"exit"};
+static const char *const SOURCES[] = {"exit", NULL};
 
 typedef struct EarlyExit {
     EarlyExitParams p;
@@ -51,27 +50,23 @@ typedef struct EarlyExit {
 static void early_exit_close(void *self) {
     EarlyExit *x = self;
     drafter_release(&x->drafter);
-    mem_free(x);
 }
 
-static void *early_exit_open(const MethodEnv *env, const void *values, Error *e) {
-    EarlyExitParams p = *(const EarlyExitParams *)values;
+static bool early_exit_open(void *self, const MethodEnv *env, Error *e) {
+    EarlyExit *x = self;
+    EarlyExitParams *p = &x->p;
     int layers = env->target->shape.layers;
-    if (p.exit_layer >= layers) {
-        error_input(e, "'exit_layer' is %d, the target has %d layers: choose 1 to %d", p.exit_layer, layers,
-                    layers - 1);
-        return NULL;
-    }
-    if (!p.exit_layer) p.exit_layer = (layers + AUTHORS_SHARE - 1) / AUTHORS_SHARE;
-    EarlyExit *x = mem_new(1, sizeof *x);
-    *x = (EarlyExit){.p = p, .target = env->target, .eos = env->eos, .eos_count = env->eos_count};
-    x->sources = (Sources){.names = SOURCES, .source_count = 1};
-    drafter_init(&x->drafter, env->target, env->target->shape.vocab, &p.sampling, &env->sampling,
-                 p.eta > 0 || pace_asks_confidence(&p.pace));
-    pace_init(&x->pace, &p.pace, p.gamma, 0, p.gamma);
-    if (pace_read(&x->pace, e)) return x;
-    early_exit_close(x);
-    return NULL;
+    if (p->exit_layer >= layers)
+        return error_input(e, "'exit_layer' is %d, the target has %d layers: choose 1 to %d", p->exit_layer,
+                           layers, layers - 1);
+    if (!p->exit_layer) p->exit_layer = (layers + AUTHORS_SHARE - 1) / AUTHORS_SHARE;
+    x->target = env->target;
+    x->eos = env->eos;
+    x->eos_count = env->eos_count;
+    drafter_init(&x->drafter, env->target, env->target->shape.vocab, &p->sampling, &env->sampling,
+                 p->eta > 0 || pace_asks_confidence(&p->pace));
+    pace_init(&x->pace, &p->pace, p->gamma, 0, p->gamma);
+    return pace_read(&x->pace, e);
 }
 
 static bool early_exit_begin(void *self, const Prompt *prompt, Error *e) {

@@ -38,7 +38,7 @@ static const Arg PARAMS[] = {
      .help = "next block: the model's tokens, or fresh guesses"},
 };
 
-static const char *const SOURCES[] = {"guesses"};
+static const char *const SOURCES[] = {"guesses", NULL};
 
 typedef struct Jacobi {
     JacobiParams p;
@@ -55,22 +55,17 @@ static void jacobi_close(void *self) {
     mem_free(j->block);
     mem_free(j->nodes);
     mem_free(j->prompt);
-    mem_free(j);
 }
 
-static void *jacobi_open(const MethodEnv *env, const void *values, Error *e) {
-    const JacobiParams *p = values;
-    if (p->start == START_PAD && p->pad >= env->target->shape.vocab) {
-        error_input(e, "'pad' is %d, outside the vocabulary of %d", p->pad, env->target->shape.vocab);
-        return NULL;
-    }
-    Jacobi *j = mem_new(1, sizeof *j);
-    j->p = *p;
-    j->sources = (Sources){.names = SOURCES, .source_count = 1};
+static bool jacobi_open(void *self, const MethodEnv *env, Error *e) {
+    Jacobi *j = self;
+    const JacobiParams *p = &j->p;
+    if (p->start == START_PAD && p->pad >= env->target->shape.vocab)
+        return error_input(e, "'pad' is %d, outside the vocabulary of %d", p->pad, env->target->shape.vocab);
     j->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     j->block = mem_new((size_t)p->m, sizeof *j->block);
     j->nodes = mem_new((size_t)p->m, sizeof *j->nodes);
-    return j;
+    return true;
 }
 
 static int fresh_guess(Jacobi *j, int last) {

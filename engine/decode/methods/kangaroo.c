@@ -14,7 +14,6 @@
 // here, and the next step feeds the adapter two rows.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
 #include "engine/core/hidden.h"
 #include "engine/decode/draft.h"
 #include "engine/decode/pace.h"
@@ -45,7 +44,7 @@ static const Arg PARAMS[] = {
     PACE_PARAMS(AT(pace), "0.6", true),
 };
 
-static const char *const SOURCES[] = {"adapter"};
+static const char *const SOURCES[] = {"adapter", NULL};
 
 typedef struct Kangaroo {
     KangarooParams p;
@@ -66,14 +65,19 @@ static void kangaroo_close(void *self) {
     follower_release(&k->follower);
     drafter_release(&k->drafter);
     hidden_close(&k->exits);
-    mem_free(k);
 }
 
-static void kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParams *p) {
-    k->p = *p;
-    k->p.exit_layer = env->adapter->layer;
+static bool kangaroo_open(void *self, const MethodEnv *env, Error *e) {
+    Kangaroo *k = self;
+    KangarooParams *p = &k->p;
+    if (p->exit_layer && p->exit_layer != env->adapter->layer)
+        return error_input(
+            e,
+            "'exit_layer' is %d, the adapter was made for layer %d: each layer needs an adapter of its "
+            "own (in a config a model entry for each adapter: see configs/README.md)",
+            p->exit_layer, env->adapter->layer);
+    p->exit_layer = env->adapter->layer;
     k->target = env->target;
-    k->sources = (Sources){.names = SOURCES, .source_count = 1};
     k->capacity = p->gamma + 2 + (env->mixed ? TREE_MAX_NODES : 0);
     // In a mix, some of the exits come from the host.
     hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapter->sessions, k->capacity);
@@ -81,23 +85,7 @@ static void kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParam
     drafter_init(&k->drafter, env->adapter->sessions, env->target->shape.vocab, &p->sampling, &env->sampling,
                  p->eta > 0 || pace_asks_confidence(&p->pace));
     pace_init(&k->pace, &p->pace, p->gamma, 1, p->gamma);
-}
-
-static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
-    const KangarooParams *p = values;
-    if (p->exit_layer && p->exit_layer != env->adapter->layer) {
-        error_input(
-            e,
-            "'exit_layer' is %d, the adapter was made for layer %d: each layer needs an adapter of its "
-            "own (in a config a model entry for each adapter: see configs/README.md)",
-            p->exit_layer, env->adapter->layer);
-        return NULL;
-    }
-    Kangaroo *k = mem_new(1, sizeof *k);
-    kangaroo_init(k, env, p);
-    if (pace_read(&k->pace, e)) return k;
-    kangaroo_close(k);
-    return NULL;
+    return pace_read(&k->pace, e);
 }
 
 static int kangaroo_hidden_layer(const void *self) { return ((const Kangaroo *)self)->p.exit_layer; }

@@ -19,7 +19,6 @@
 // Invariant between steps: `last` is the sequence's last token.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
 #include "engine/decode/structures/window.h"
 
 #include <assert.h>
@@ -61,7 +60,7 @@ static const char *const PROMPT_POOLS[] = {"off", "on", "last", NULL};
 static const char *const REPLACES[] = {"always", "sampled", NULL};
 
 enum { SOURCE_POOL };
-static const char *const SOURCES[] = {"pool"};
+static const char *const SOURCES[] = {"pool", NULL};
 
 #define AT(name) offsetof(LookaheadParams, name)
 static const Arg PARAMS[] = {
@@ -130,11 +129,12 @@ static void lookahead_close(void *self) {
     Lookahead *l = self;
     window_release(&l->window);
     ngram_pool_release(&l->pool);
-    mem_free(l);
 }
 
-static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
-    const LookaheadParams *p = &l->p;
+static bool lookahead_open(void *self, const MethodEnv *env, Error *e) {
+    Lookahead *l = self;
+    LookaheadParams *p = &l->p;
+    lookahead_resolve(p);
     int nodes = (p->W + p->G) * (p->N - 1);
     if (nodes > TREE_MAX_NODES)
         return error_input(e, "W=%d, N=%d and G=%d make a step of %d tokens, (W+G)(N-1); it holds at most %d",
@@ -142,22 +142,12 @@ static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
     if (env->mixed && p->ranks > 1)
         return error_input(e, "'ranks' is %d, must be 1 in a mix: its methods share one tree", p->ranks);
     l->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
-    l->sources = (Sources){.names = SOURCES, .source_count = 1};
     l->eos = env->eos;
     l->eos_count =
         p->replace_eos == REPLACE_SAMPLED && sampling_is_greedy(&env->sampling) ? 0 : env->eos_count;
     window_init(&l->window, p->W, p->N);
     return ngram_pool_init(&l->pool, env->target->shape.vocab, p->N - 1, p->pool_cap,
                            (PoolEviction)p->eviction, e);
-}
-
-static void *lookahead_open(const MethodEnv *env, const void *values, Error *e) {
-    Lookahead *l = mem_new(1, sizeof *l);
-    l->p = *(const LookaheadParams *)values;
-    lookahead_resolve(&l->p);
-    if (lookahead_init(l, env, e)) return l;
-    lookahead_close(l);
-    return NULL;
 }
 
 // --- the pool

@@ -10,7 +10,6 @@
 // Only the lossless verifier is used: the paper's typical acceptance changes the distribution.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
 #include "engine/core/hidden.h"
 #include "engine/decode/rank_tree.h"
 
@@ -31,9 +30,10 @@ static const Arg PARAMS[] = {
      .help = "auto: the likeliest by a rule; else " RANK_TREE_HELP},
 };
 
-static const char *const SOURCES[] = {"heads"};
+static const char *const SOURCES[] = {"heads", NULL};
 
 typedef struct Medusa {
+    MedusaParams p;
     Session *target, *heads;
     int depth, top; // heads used; choices of each
     RankTree tree;
@@ -49,11 +49,11 @@ static void medusa_close(void *self) {
     Medusa *m = self;
     rank_tree_release(&m->tree);
     hidden_close(&m->state);
-    mem_free(m);
 }
 
 // Heads that the tree doesn't reach are not used.
-static bool make_tree(Medusa *m, const MedusaParams *p, int heads, Error *e) {
+static bool make_tree(Medusa *m, int heads, Error *e) {
+    const MedusaParams *p = &m->p;
     bool ok = true;
     rank_tree_init(&m->tree);
     if (heads > RANK_TREE_DEPTH) heads = RANK_TREE_DEPTH;
@@ -63,22 +63,15 @@ static bool make_tree(Medusa *m, const MedusaParams *p, int heads, Error *e) {
     return ok;
 }
 
-static bool medusa_init(Medusa *m, const MethodEnv *env, const MedusaParams *p, Error *e) {
-    m->sources = (Sources){.names = SOURCES, .source_count = 1};
+static bool medusa_open(void *self, const MethodEnv *env, Error *e) {
+    Medusa *m = self;
     m->target = env->target;
     m->heads = env->adapter->sessions;
     hidden_open(&m->state, env->target, m->heads, 1);
-    if (!make_tree(m, p, env->adapter->count, e)) return false;
+    if (!make_tree(m, env->adapter->count, e)) return false;
     m->top = rank_tree_width(&m->tree);
     if (m->top > m->target->shape.real_vocab) m->top = m->target->shape.real_vocab;
     return true;
-}
-
-static void *medusa_open(const MethodEnv *env, const void *values, Error *e) {
-    Medusa *m = mem_new(1, sizeof *m);
-    if (medusa_init(m, env, values, e)) return m;
-    medusa_close(m);
-    return NULL;
 }
 
 // --- a step

@@ -74,7 +74,6 @@ static void mix_close(void *self) {
     Mix *m = self;
     for (int i = 0; i < m->count; i++) method_close(&m->methods[i]);
     mem_free(m->hidden);
-    mem_free(m);
 }
 
 // --- open
@@ -172,18 +171,11 @@ static void mix_check(const Mix *m) {
     assert(!m->hidden || (m->hidden_layer > 0 && m->hidden_layer < m->target->shape.layers));
 }
 
-static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
-    if (env->mixed) {
-        error_input(e, "a mix cannot be part of a mix");
-        return NULL;
-    }
-    Mix *m = mem_new(1, sizeof *m);
-    m->p = *(const MixParams *)values;
+static bool mix_open(void *self, const MethodEnv *env, Error *e) {
+    Mix *m = self;
+    if (env->mixed) return error_input(e, "a mix cannot be part of a mix");
     m->target = env->target;
-    if (!open_all(m, env, e) || !check_switch(m, e)) {
-        mix_close(m);
-        return NULL;
-    }
+    if (!open_all(m, env, e) || !check_switch(m, e)) return false;
     m->hidden_layer = HIDDEN_NONE; // at most one method reads the prompt's states (check_shared)
     for (int i = 0; i < m->count; i++)
         if (layer_of(&m->methods[i]) != HIDDEN_NONE) m->hidden_layer = layer_of(&m->methods[i]);
@@ -192,7 +184,7 @@ static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
         m->hidden = mem_new((size_t)s->tree.capacity, (size_t)s->shape.width * sizeof *m->hidden);
     name_sources(m);
     mix_check(m);
-    return m;
+    return true;
 }
 
 // --- a step
@@ -380,7 +372,7 @@ static bool mix_unchanged(const void *self, Error *e) {
 }
 
 const MethodInfo method_mix = {
-    METHOD_ROW(mix, Mix),
+    METHOD_ROW_OF(mix, Mix, PARAMS),
     .name = "mix",
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
     .from_text = true,

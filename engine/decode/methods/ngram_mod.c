@@ -26,7 +26,7 @@ static const Arg PARAMS[] = {
     {"warm", ARG_FLAG, AT(warm), .fallback = "on", .help = "keep the table between prompts"},
 };
 
-static const char *const SOURCES[] = {"table"};
+static const char *const SOURCES[] = {"table", NULL};
 
 typedef struct NgramMod {
     NgramModParams p;
@@ -69,24 +69,16 @@ static void write(NgramMod *m, int token) {
     (void)m; // without asserts
 }
 
-static void ngram_mod_close(void *self) {
-    NgramMod *m = self;
-    mem_free(m->table);
-    mem_free(m);
-}
+static void ngram_mod_close(void *self) { mem_free(((NgramMod *)self)->table); }
 
-static void *ngram_mod_open(const MethodEnv *env, const void *values, Error *e) {
+static bool ngram_mod_open(void *self, const MethodEnv *env, Error *e) {
     (void)env;
-    NgramMod *m = mem_new(1, sizeof *m);
-    *m = (NgramMod){.p = *(const NgramModParams *)values, .sources = {.names = SOURCES, .source_count = 1}};
+    NgramMod *m = self;
     m->table = mem_try((size_t)1 << m->p.bits, sizeof *m->table);
-    if (!m->table) {
-        error_input(e, "a table of 2^%d places doesn't fit into memory: use fewer 'bits'", m->p.bits);
-        ngram_mod_close(m);
-        return NULL;
-    }
+    if (!m->table)
+        return error_input(e, "a table of 2^%d places doesn't fit into memory: use fewer 'bits'", m->p.bits);
     forget(m);
-    return m;
+    return true;
 }
 
 static bool ngram_mod_begin(void *self, const Prompt *prompt, Error *e) {

@@ -25,7 +25,7 @@ typedef enum { EXTEND_REPEAT, EXTEND_MODEL } Extend;
 typedef enum { TIES_RECENT, TIES_SORTED } Ties;
 typedef enum { PRESET_NONE, PRESET_APPENDIX } Preset;
 typedef enum { TABLE_DEMAND, TABLE_WHOLE } BigramTable;
-typedef enum { FROM_CONTEXT, FROM_BIGRAM, FROM_UNIGRAM, SOURCE_COUNT } Source;
+typedef enum { FROM_CONTEXT, FROM_BIGRAM, FROM_UNIGRAM } Source;
 
 typedef struct NgrammysParams {
     int k, w, q;
@@ -44,7 +44,7 @@ static const char *const TIES[] = {"recent", "sorted", NULL};
 static const char *const ORDERS[] = {"distance", "inner", NULL};
 static const char *const PRESETS[] = {"none", "appendix", NULL};
 static const char *const TABLES[] = {"demand", "whole", NULL};
-static const char *const SOURCES[SOURCE_COUNT] = {"context", "bigram", "unigram"};
+static const char *const SOURCES[] = {"context", "bigram", "unigram", NULL};
 
 #define AT(name) offsetof(NgrammysParams, name)
 static const Arg PARAMS[] = {
@@ -198,14 +198,12 @@ static int context_find(ContextNgrams *f, int most, ContextNgram *out) {
 
 static void ngrammys_close(void *self) {
     Ngrammys *n = self;
-    if (!n) return;
     suffix_release(&n->context.index);
     mem_free(n->context.groups);
     mem_free(n->context.used);
     mem_free(n->context.table);
     bigrams_close(&n->bigrams);
     token_table_release(&n->unigrams);
-    mem_free(n);
 }
 
 static bool open_tables(Ngrammys *n, const MethodEnv *env, bool on_demand, Error *e) {
@@ -228,16 +226,12 @@ static void ngrammys_resolve(void *values) {
     p->table = TABLE_DEMAND; // the rows are the same
 }
 
-static void *ngrammys_open(const MethodEnv *env, const void *values, Error *e) {
-    Ngrammys *n = mem_new(1, sizeof *n);
-    n->p = *(const NgrammysParams *)values;
-    n->sources = (Sources){.names = SOURCES, .source_count = SOURCE_COUNT};
+static bool ngrammys_open(void *self, const MethodEnv *env, Error *e) {
+    Ngrammys *n = self;
     bool on_demand = n->p.table == TABLE_DEMAND;
     ngrammys_resolve(&n->p);
     context_init(&n->context, &n->p, env->target->context);
-    if (open_tables(n, env, on_demand, e)) return n;
-    ngrammys_close(n);
-    return NULL;
+    return open_tables(n, env, on_demand, e);
 }
 
 static bool ngrammys_begin(void *self, const Prompt *prompt, Error *e) {
@@ -336,18 +330,9 @@ static void ngrammys_work(const void *self, StepWork *out) {
 }
 
 const MethodInfo method_ngrammys = {
+    METHOD_ROW(ngrammys, Ngrammys),
     .name = "ngrammys",
     .summary = "k rows of w tokens: n-grams from the context and from the model's own tables",
     .from_text = true,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(NgrammysParams),
     .resolve = ngrammys_resolve,
-    .open = ngrammys_open,
-    .begin = ngrammys_begin,
-    .prepare = ngrammys_prepare,
-    .propose = ngrammys_propose,
-    .observe = ngrammys_observe,
-    .close = ngrammys_close,
-    .sources = offsetof(Ngrammys, sources),
-    .work = ngrammys_work};
+    .prepare = ngrammys_prepare};

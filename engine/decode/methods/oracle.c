@@ -10,7 +10,6 @@
 // Invariant between steps: `at` tokens of the output are known; the answer continues there.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
 #include "engine/base/ranges.h"
 
 #include <assert.h>
@@ -53,7 +52,7 @@ static const Arg PARAMS[] = {
     {"eta", ARG_REAL, AT(eta), 0, 1, "0", .help = "a guess ends after a token of this confidence or less"},
 };
 
-static const char *const SOURCES[] = {"answer"};
+static const char *const SOURCES[] = {"answer", NULL};
 
 typedef struct Oracle {
     OracleParams p;
@@ -134,22 +133,17 @@ static int most_guesses(const Oracle *o) {
     return o->guess_shares.count ? o->guess_shares.count - 1 : o->p.guesses;
 }
 
-static void *oracle_open(const MethodEnv *env, const void *values, Error *e) {
-    Oracle *o = mem_new(1, sizeof *o);
-    o->p = *(const OracleParams *)values;
+static bool oracle_open(void *self, const MethodEnv *env, Error *e) {
+    Oracle *o = self;
     o->vocab = env->target->shape.real_vocab;
-    o->sources = (Sources){.names = SOURCES, .source_count = 1};
-    bool ok = read_lists(o, e) && take_length(o, e);
-    int guesses = ok ? most_guesses(o) : 0;
-    if ((double)guesses * o->p.draft >= TREE_MAX_NODES)
-        ok = error_input(e, "%d guesses of %d tokens are too many for a step of %d nodes", guesses,
-                         o->p.draft, TREE_MAX_NODES);
-    if (ok) return o;
-    mem_free(o);
-    return NULL;
+    if (!read_lists(o, e) || !take_length(o, e)) return false;
+    int guesses = most_guesses(o);
+    return (double)guesses * o->p.draft < TREE_MAX_NODES ||
+           error_input(e, "%d guesses of %d tokens are too many for a step of %d nodes", guesses, o->p.draft,
+                       TREE_MAX_NODES);
 }
 
-static void oracle_close(void *self) { mem_free(self); }
+static void oracle_close(void *self) { (void)self; }
 
 static bool oracle_begin(void *self, const Prompt *prompt, Error *e) {
     Oracle *o = self;

@@ -69,7 +69,7 @@ static const char *const INSPIRES[] = {"on", "loose", "off", NULL};
 static const char *const BONUSES[] = {"keep", "drop", NULL};
 
 enum { SOURCE_DRAFT, SOURCE_PHRASES };
-static const char *const SOURCES[] = {"draft", "phrases"};
+static const char *const SOURCES[] = {"draft", "phrases", NULL};
 
 #define AT(name) offsetof(OuroborosParams, name)
 static const Arg PARAMS[] = {
@@ -146,11 +146,12 @@ static void ouroboros_close(void *self) {
     mem_free(o->argmax);
     mem_free(o->phrases);
     mem_free(o->phrase_nodes);
-    mem_free(o);
 }
 
-static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
-    const OuroborosParams *p = &o->p;
+static bool ouroboros_open(void *self, const MethodEnv *env, Error *e) {
+    Ouroboros *o = self;
+    OuroborosParams *p = &o->p;
+    ouroboros_resolve(p);
     size_t gamma = (size_t)p->gamma, tails = (size_t)p->K * (size_t)(p->beta - 1);
     int step = 1 + p->gamma + p->K * (p->beta - 1);
     if (step > TREE_MAX_NODES)
@@ -158,7 +159,6 @@ static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
             e, "gamma=%d, K=%d and beta=%d make a step of %d tokens, 1+gamma+K(beta-1); it holds at most %d",
             p->gamma, p->K, p->beta, step, TREE_MAX_NODES);
     o->target = env->target;
-    o->sources = (Sources){.names = SOURCES, .source_count = 2};
     o->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     o->eos = env->eos;
     o->eos_count = p->replace_eos ? env->eos_count : 0;
@@ -169,15 +169,6 @@ static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
     follower_init(&o->follower, env->draft, env->target->context);
     window_init(&o->window, p->window, p->beta);
     return ngram_pool_init(&o->pool, env->target->shape.vocab, p->beta - 1, p->W, POOL_LRU, e);
-}
-
-static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) {
-    Ouroboros *o = mem_new(1, sizeof *o);
-    o->p = *(const OuroborosParams *)values;
-    ouroboros_resolve(&o->p);
-    if (ouroboros_init(o, env, e)) return o;
-    ouroboros_close(o);
-    return NULL;
 }
 
 static void ouroboros_check(const Ouroboros *o) {

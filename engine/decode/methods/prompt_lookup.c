@@ -8,7 +8,6 @@
 // Invariant between steps: the index holds the whole sequence, prompt and output.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
 #include "engine/decode/structures/suffix.h"
 
 #include <assert.h>
@@ -43,7 +42,7 @@ static const Arg PARAMS[] = {
 static const LookupParams HF_4_37 = {
     .ngram_max = 2, .ngram_min = 1, .draft = 10, .match = MATCH_OLDEST, .allow_short = true};
 
-static const char *const SOURCES[] = {"text"};
+static const char *const SOURCES[] = {"text", NULL};
 
 typedef struct Lookup {
     LookupParams p;
@@ -51,11 +50,7 @@ typedef struct Lookup {
     SuffixIndex index;
 } Lookup;
 
-static void lookup_close(void *self) {
-    Lookup *l = self;
-    suffix_release(&l->index);
-    mem_free(l);
-}
+static void lookup_close(void *self) { suffix_release(&((Lookup *)self)->index); }
 
 static void lookup_resolve(void *values) {
     LookupParams *p = values;
@@ -63,18 +58,15 @@ static void lookup_resolve(void *values) {
     p->preset = PRESET_NONE;
 }
 
-static void *lookup_open(const MethodEnv *env, const void *values, Error *e) {
+static bool lookup_open(void *self, const MethodEnv *env, Error *e) {
     (void)env;
-    LookupParams p = *(const LookupParams *)values;
-    lookup_resolve(&p);
-    if (p.ngram_min > p.ngram_max) {
-        error_input(e, "'ngram_min' %d is larger than 'ngram_max' %d", p.ngram_min, p.ngram_max);
-        return NULL;
-    }
-    Lookup *l = mem_new(1, sizeof *l);
-    *l = (Lookup){.p = p, .sources = {.names = SOURCES, .source_count = 1}};
-    suffix_init(&l->index, p.ngram_max);
-    return l;
+    Lookup *l = self;
+    LookupParams *p = &l->p;
+    lookup_resolve(p);
+    if (p->ngram_min > p->ngram_max)
+        return error_input(e, "'ngram_min' %d is larger than 'ngram_max' %d", p->ngram_min, p->ngram_max);
+    suffix_init(&l->index, p->ngram_max);
+    return true;
 }
 
 static bool lookup_begin(void *self, const Prompt *prompt, Error *e) {

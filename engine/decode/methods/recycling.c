@@ -49,7 +49,7 @@ static const Arg PARAMS[] = {
     {"prompt", ARG_FLAG, AT(prompt), .fallback = "off", .help = "learn from the prompt, too"},
 };
 
-static const char *const SOURCES[] = {"matrix"};
+static const char *const SOURCES[] = {"matrix", NULL};
 
 typedef struct Recycling {
     RecyclingParams p;
@@ -96,27 +96,22 @@ static void recycling_close(void *self) {
     mem_free(r->choices);
     mem_free(r->logits);
     mem_free(r->wanted);
-    mem_free(r);
 }
 
-static void *recycling_open(const MethodEnv *env, const void *values, Error *e) {
-    Recycling *r = mem_new(1, sizeof *r);
-    *r = (Recycling){.p = *(const RecyclingParams *)values, .target = env->target};
+static bool recycling_open(void *self, const MethodEnv *env, Error *e) {
+    Recycling *r = self;
+    r->target = env->target;
     if (r->p.mode == MODE_REFERENCE) r->p.fill = FILL_ZERO;
-    r->sources = (Sources){.names = SOURCES, .source_count = 1};
     r->vocab = env->target->shape.real_vocab;
     r->k = r->p.k < r->vocab ? r->p.k : r->vocab;
     rank_tree_init(&r->tree);
-    if (!rank_tree_read(&r->tree, RANK_TREE_DEPTH, r->p.tree, e)) {
-        recycling_close(r);
-        return NULL;
-    }
+    if (!rank_tree_read(&r->tree, RANK_TREE_DEPTH, r->p.tree, e)) return false;
     r->matrix = mem_new((size_t)r->vocab * (size_t)r->k, sizeof *r->matrix);
     r->choices = mem_new((size_t)TREE_MAX_NODES * (size_t)r->k, sizeof *r->choices);
     r->logits = mem_new((size_t)TREE_MAX_NODES * (size_t)r->k, sizeof *r->logits);
     r->wanted = mem_new(WANTED_MOST, sizeof *r->wanted);
     forget(r);
-    return r;
+    return true;
 }
 
 // --- learning

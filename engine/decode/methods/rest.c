@@ -38,7 +38,7 @@ static const Arg PARAMS[] = {
     {"matches", ARG_INT, AT(matches), 1, MOST_MATCHES, "1000", .help = "most places examined"},
 };
 
-static const char *const SOURCES[] = {"datastore"};
+static const char *const SOURCES[] = {"datastore", NULL};
 
 // A prefix of continuations: those in [from, to) begin with it. A parent is always better than its child.
 typedef struct Prefix {
@@ -65,12 +65,11 @@ static void rest_close(void *self) {
     datastore_close(&r->store);
     mem_free(r->places);
     mem_free(r->best);
-    mem_free(r);
 }
 
-static bool rest_init(Rest *r, const MethodEnv *env, const RestParams *p, Error *e) {
-    r->p = *p;
-    r->sources = (Sources){.names = SOURCES, .source_count = 1};
+static bool rest_open(void *self, const MethodEnv *env, Error *e) {
+    Rest *r = self;
+    const RestParams *p = &r->p;
     if (!p->datastore[0])
         return error_input(e, "datastore=FILE is missing: 'outpace datasets index' makes one");
     if (p->shortest > p->longest)
@@ -82,13 +81,6 @@ static bool rest_init(Rest *r, const MethodEnv *env, const RestParams *p, Error 
     r->places = mem_new((size_t)p->matches, sizeof *r->places);
     r->best = mem_new((size_t)p->nodes, sizeof *r->best);
     return true;
-}
-
-static void *rest_open(const MethodEnv *env, const void *values, Error *e) {
-    Rest *r = mem_new(1, sizeof *r);
-    if (rest_init(r, env, values, e)) return r;
-    rest_close(r);
-    return NULL;
 }
 
 // Keeps the last `longest` tokens of a sequence.

@@ -18,7 +18,6 @@
 // Invariant between steps: the follower has the whole sequence.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
 #include "engine/decode/draft.h"
 #include "engine/decode/pace.h"
 
@@ -50,7 +49,7 @@ static const Arg PARAMS[] = {
          "one forward for all guesses (PARD); auto: if the draft's config has pard_token, and tree=chain"},
 };
 
-static const char *const SOURCES[] = {"draft"};
+static const char *const SOURCES[] = {"draft", NULL};
 
 typedef struct Speculative {
     SpeculativeParams p;
@@ -70,7 +69,6 @@ static void speculative_close(void *self) {
     follower_release(&s->follower);
     drafter_release(&s->drafter);
     draft_tree_release(&s->tree);
-    mem_free(s);
 }
 
 static bool open_tree(Speculative *s, Error *e) {
@@ -92,17 +90,14 @@ static bool open_tree(Speculative *s, Error *e) {
     return false;
 }
 
-static void *speculative_open(const MethodEnv *env, const void *values, Error *e) {
-    const SpeculativeParams *p = values;
-    Speculative *s = mem_new(1, sizeof *s);
-    *s = (Speculative){.p = *p, .target = env->target, .sources = {.names = SOURCES, .source_count = 1}};
+static bool speculative_open(void *self, const MethodEnv *env, Error *e) {
+    Speculative *s = self;
+    const SpeculativeParams *p = &s->p;
     follower_init(&s->follower, env->draft, env->target->context);
     drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
                  pace_asks_confidence(&p->pace));
-    pace_init(&s->pace, &p->pace, p->gamma, 0, p->pace.adaptive == PACE_HEURISTIC ? LONGEST : s->p.gamma);
-    if (open_tree(s, e) && pace_read(&s->pace, e)) return s;
-    speculative_close(s);
-    return NULL;
+    pace_init(&s->pace, &p->pace, p->gamma, 0, p->pace.adaptive == PACE_HEURISTIC ? LONGEST : p->gamma);
+    return open_tree(s, e) && pace_read(&s->pace, e);
 }
 
 static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {

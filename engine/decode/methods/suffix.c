@@ -10,7 +10,6 @@
 // Invariant between steps: `local` holds one text, all of the sequence; `global` ends with the output.
 #include "engine/decode/methods/methods.h"
 
-#include "engine/base/memory.h"
 #include "engine/decode/structures/suffix_tree.h"
 
 #include <assert.h>
@@ -48,13 +47,12 @@ static const Arg PARAMS[] = {
 };
 
 enum { OWN_TEXT, ALL_TEXTS };
-static const char *const SOURCES[] = {"local", "global"};
+static const char *const SOURCES[] = {"local", "global", NULL};
 
 typedef struct Suffix {
+    SuffixParams p;
     SuffixRule rule;
-    bool warm, looked; // looked: the drafts are those of the open step
-    int pick, bias;
-    size_t requests, tokens;
+    bool looked; // the drafts are those of the open step
     SuffixTree local, global;
     size_t dropped, dropped_tokens; // outputs, since the method was opened
     SuffixDraft drafts[2];          // of the open step, by source
@@ -65,34 +63,26 @@ static void suffix_close(void *self) {
     Suffix *s = self;
     suffix_tree_release(&s->local);
     suffix_tree_release(&s->global);
-    mem_free(s);
 }
 
-static void *suffix_open(const MethodEnv *env, const void *values, Error *e) {
+static bool suffix_open(void *self, const MethodEnv *env, Error *e) {
     (void)env;
-    const SuffixParams *p = values;
-    if (p->pick >= PICK_FIRST && (p->warm || p->tree)) {
-        error_input(e, "pick=%s copies from this text, in a chain: 'warm' and 'tree' must be off",
-                    PICKS[p->pick]);
-        return NULL;
-    }
-    Suffix *s = mem_new(1, sizeof *s);
+    Suffix *s = self;
+    const SuffixParams *p = &s->p;
+    if (p->pick >= PICK_FIRST && (p->warm || p->tree))
+        return error_input(e, "pick=%s copies from this text, in a chain: 'warm' and 'tree' must be off",
+                           PICKS[p->pick]);
     s->rule = (SuffixRule){p->draft, p->factor, p->offset, p->least, p->tree, p->pick == PICK_MATCH};
-    s->pick = p->pick;
-    s->bias = p->bias;
-    s->warm = p->warm;
-    s->requests = (size_t)p->requests;
-    s->tokens = (size_t)p->tokens;
-    s->sources = (Sources){.names = SOURCES, .source_count = p->warm ? 2 : 1};
+    if (!p->warm) s->sources.source_count = OWN_TEXT + 1;
     suffix_tree_init(&s->local, p->depth);
     suffix_tree_init(&s->global, p->depth);
-    return s;
+    return true;
 }
 
 // The running output is one of those kept, and is never dropped.
 static void make_room(Suffix *s) {
-    while (suffix_tree_texts(&s->global) > 1 &&
-           (suffix_tree_texts(&s->global) > s->requests || suffix_tree_tokens(&s->global) > s->tokens)) {
+    while (suffix_tree_texts(&s->global) > 1 && (suffix_tree_texts(&s->global) > (size_t)s->p.requests ||
+                                                 suffix_tree_tokens(&s->global) > (size_t)s->p.tokens)) {
         size_t before = suffix_tree_tokens(&s->global);
         suffix_tree_drop(&s->global);
         s->dropped++;
@@ -107,7 +97,7 @@ static bool suffix_begin(void *self, const Prompt *prompt, Error *e) {
     suffix_tree_clear(&s->local);
     suffix_tree_begin(&s->local);
     for (int i = 0; i < prompt->count; i++) suffix_tree_append(&s->local, prompt->tokens[i]);
-    if (s->warm) suffix_tree_begin(&s->global);
+    if (s->p.warm) suffix_tree_begin(&s->global);
     make_room(s);
     return true;
 }
@@ -132,7 +122,7 @@ static void place(Suffix *s, Tree *tree, int source) {
 static int match_of(const Suffix *s, int source) {
     int match = s->drafts[source].match;
     if (source == OWN_TEXT || !s->rule.longest) return match;
-    return match > s->bias ? match - s->bias : 0;
+    return match > s->p.bias ? match - s->p.bias : 0;
 }
 
 static int pick(const Suffix *s) {
@@ -157,7 +147,7 @@ static void copy(Suffix *s, SuffixDraft *out) {
     if (match == 0) return;
     double wanted = floor(match * s->rule.factor + s->rule.offset + 1e-6);
     int most = wanted < 0 ? 0 : wanted < s->rule.most ? (int)wanted : s->rule.most, from = first_end(t, n);
-    while (s->pick == PICK_ROOM && n > 1 && known - from <= s->rule.most) from = first_end(t, --n);
+    while (s->p.pick == PICK_ROOM && n > 1 && known - from <= s->rule.most) from = first_end(t, --n);
     for (; out->count < most && from < known; out->count++) {
         out->token[out->count] = t->text[from++];
         out->parent[out->count] = out->count - 1;
@@ -169,14 +159,14 @@ static void draft(Suffix *s) {
     const SuffixTree *l = &s->local;
     if (s->looked) return;
     s->looked = true;
-    if (s->pick >= PICK_FIRST) {
+    if (s->p.pick >= PICK_FIRST) {
         copy(s, &s->drafts[OWN_TEXT]);
         return;
     }
     int most = l->depth, have = (int)l->text_count, count = have < most ? have : most;
     const int *context = l->text + have - count;
     suffix_tree_draft(l, context, count, &s->rule, &s->drafts[OWN_TEXT]);
-    if (s->warm) suffix_tree_draft(&s->global, context, count, &s->rule, &s->drafts[ALL_TEXTS]);
+    if (s->p.warm) suffix_tree_draft(&s->global, context, count, &s->rule, &s->drafts[ALL_TEXTS]);
 }
 
 static void suffix_look(void *self, Outlook *out) {
@@ -202,7 +192,7 @@ static bool suffix_observe(void *self, const Observation *seen, Error *e) {
     s->looked = false;
     for (int i = 0; i < seen->emitted_count; i++) {
         suffix_tree_append(&s->local, seen->emitted[i]);
-        if (s->warm) suffix_tree_append(&s->global, seen->emitted[i]);
+        if (s->p.warm) suffix_tree_append(&s->global, seen->emitted[i]);
     }
     make_room(s);
     assert(suffix_tree_tokens(&s->local) == (size_t)seen->length);
@@ -212,14 +202,14 @@ static bool suffix_observe(void *self, const Observation *seen, Error *e) {
 // How many tokens of outputs are kept.
 static void suffix_note(const void *self, StepNote *out) {
     const Suffix *s = self;
-    out->pool = (int)suffix_tree_tokens(s->warm ? &s->global : &s->local);
+    out->pool = (int)suffix_tree_tokens(s->p.warm ? &s->global : &s->local);
 }
 
 static void suffix_state(const void *self, Text *out) {
     const Suffix *s = self;
     text_printf(out, "this text %zu tokens, %.1f MB", suffix_tree_tokens(&s->local),
                 1e-6 * (double)suffix_tree_bytes(&s->local));
-    if (!s->warm) return;
+    if (!s->p.warm) return;
     text_printf(out, "; %zu outputs of %zu tokens, %.1f MB; evicted %zu outputs of %zu tokens",
                 suffix_tree_texts(&s->global), suffix_tree_tokens(&s->global),
                 1e-6 * (double)suffix_tree_bytes(&s->global), s->dropped, s->dropped_tokens);

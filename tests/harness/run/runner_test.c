@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/memory.h"
 #include "engine/decode/structures/datastore.h"
 #include "harness/run/run.h"
 #include "tests/support/child.h"
@@ -109,7 +110,7 @@ static void stopped_anywhere(void **state) {
 
 // Changes a token that the model has read.
 static bool liar_begin(void *self, const Prompt *prompt, Error *e) {
-    Session *s = self;
+    Session *s = *(Session **)self;
     int other = (prompt->tokens[prompt->count - 2] + 1) % s->shape.real_vocab;
     return session_truncate(s, prompt->count - 2, e) && session_prefill(s, &other, 1, 0, 0, NULL, e);
 }
@@ -124,17 +125,13 @@ static bool liar_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static void liar_close(void *self) { (void)self; }
-
-static const MethodInfo LIAR = {.name = "liar",
-                                .begin = liar_begin,
-                                .propose = liar_propose,
-                                .observe = liar_observe,
-                                .close = liar_close};
+static const MethodInfo LIAR = {
+    .name = "liar", .begin = liar_begin, .propose = liar_propose, .observe = liar_observe};
 
 static bool open_liar(Method *m, const char *text, const MethodEnv *env, Error *e) {
     if (strncmp(text, "jacobi", 6) != 0) return method_open(m, text, env, e);
-    *m = (Method){.info = &LIAR, .self = env->target};
+    *m = (Method){.info = &LIAR, .self = mem_new(1, sizeof env->target)};
+    *(Session **)m->self = env->target;
     return true;
 }
 
