@@ -227,13 +227,9 @@ static bool read_group(Parquet *p, const ParquetGroup *g, TakeRow *take_row, voi
 static void release(Parquet *p) {
     end_group(p);
     for (size_t i = 0; i < p->column_count; i++) {
-        mem_free(p->columns[i].definitions);
-        mem_free(p->columns[i].repetitions);
-        mem_free(p->columns[i].values);
+        MEM_FREE(p->columns[i].definitions, p->columns[i].repetitions, p->columns[i].values);
     }
-    mem_free(p->columns);
-    mem_free(p->nodes);
-    mem_free(p->source.kept);
+    MEM_FREE(p->columns, p->nodes, p->source.kept);
     parquet_footer_release(&p->footer);
 }
 

@@ -240,7 +240,6 @@ bool parquet_footer(ParquetFooter *out, const uint8_t *bytes, size_t n, const ch
 void parquet_footer_release(ParquetFooter *f) {
     ParquetGroup *groups = f->groups.items;
     for (size_t i = 0; i < f->groups.count; i++) mem_free(groups[i].chunks.items);
-    mem_free(groups);
-    mem_free(f->elements.items);
+    MEM_FREE(groups, f->elements.items);
     *f = (ParquetFooter){0};
 }

@@ -28,8 +28,7 @@ bool dataset_asks(const Dataset *d) {
 
 void prompts_forget(DatasetPrompt *p) {
     for (int i = 0; i < p->reference_count; i++) mem_free(p->references[i].text);
-    mem_free(p->turns);
-    mem_free(p->references);
+    MEM_FREE(p->turns, p->references);
     p->turns = NULL;
     p->references = NULL;
     p->turn_count = p->reference_count = 0;
@@ -302,8 +301,7 @@ static bool by_task(Dataset *d, size_t consecutive, bool by_set, Error *e) {
         for (size_t k = 0; k < g->count; k++) assert(g->next[k] == g->end[k]);
         memcpy(d->prompts, out, d->count * sizeof *out);
     }
-    mem_free(g->of);
-    mem_free(g->rows);
+    MEM_FREE(g->of, g->rows);
     return ok;
 }
 
@@ -369,7 +367,6 @@ bool prompts_hash(Dataset *d, bool own_file, Error *e) {
 
 void dataset_release(Dataset *d) {
     prompts_cut(d, 0);
-    mem_free(d->prompts);
-    mem_free(d->name);
+    MEM_FREE(d->prompts, d->name);
     *d = (Dataset){0};
 }

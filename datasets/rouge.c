@@ -138,9 +138,7 @@ Rouge rouge_score(const char *reference, const char *candidate) {
     words_open(&w, reference, candidate);
     LOCAL_MEMORY uint64_t *scratch = mem_new(w.count + 1, sizeof *scratch);
     Rouge r = {score_grams(&w, 1, scratch), score_grams(&w, 2, scratch), score_longest(&w, scratch)};
-    mem_free(w.text);
-    mem_free(w.words);
-    mem_free(w.ids);
+    MEM_FREE(w.text, w.words, w.ids);
     return r;
 }
 

@@ -63,9 +63,7 @@ void plot_data_release(PlotData *d) {
                           &d->series,  &d->colours, &d->labels, &d->notes,        &d->others};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) names_release(all[i]);
     text_release(&d->shared);
-    mem_free(d->values);
-    mem_free(d->scans);
-    mem_free(d->blocks);
+    MEM_FREE(d->values, d->scans, d->blocks);
     *d = (PlotData){0};
 }
 

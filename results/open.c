@@ -500,8 +500,7 @@ void store_close(Store *s) {
     mem_free(s->statements);
     sqlite3_close(s->db);
     if (s->locks >= 0) close(s->locks);
-    mem_free(s->path);
-    mem_free(s);
+    MEM_FREE(s->path, s);
 }
 
 const char *store_path(const Store *s) { return s->path; }

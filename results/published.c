@@ -113,8 +113,7 @@ void published_open(Published *out, const PublishedItem *item) {
 }
 
 void published_release(Published *p) {
-    mem_free(p->rows);
-    mem_free(p->bytes);
+    MEM_FREE(p->rows, p->bytes);
     *p = (Published){0};
 }
 

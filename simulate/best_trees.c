@@ -73,11 +73,7 @@ BestTrees *best_trees_make(const double *chance, int ranks, int nodes, int level
 
 void best_trees_free(BestTrees *t) {
     if (!t) return;
-    mem_free(t->chance);
-    mem_free(t->tokens);
-    mem_free(t->split);
-    mem_free(t->children);
-    mem_free(t);
+    MEM_FREE(t->chance, t->tokens, t->split, t->children, t);
 }
 
 // Writes all below `parent`, the root of the best tree of this size, from guess `next` on; returns the next

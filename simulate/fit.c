@@ -257,9 +257,7 @@ bool fit_run(const Points *points, const FitOptions *o, Fit *out, Error *e) {
 }
 
 void fit_release(Fit *f) {
-    mem_free(f->predictions);
-    mem_free(f->least_squares.intervals);
-    mem_free(f->likelihood.intervals);
+    MEM_FREE(f->predictions, f->least_squares.intervals, f->likelihood.intervals);
     *f = (Fit){0};
 }
 

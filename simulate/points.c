@@ -293,9 +293,7 @@ void points_release(Points *p) {
         histogram_release(&p->rows[i].candidates);
     }
     for (int i = 0; p->names && i < p->prompts; i++) mem_free(p->names[i]);
-    mem_free(p->rows);
-    mem_free(p->names);
-    mem_free(p->points);
+    MEM_FREE(p->rows, p->names, p->points);
     *p = (Points){0};
 }
 
@@ -347,10 +345,7 @@ bool sample_open(const Points *points, const FitOptions *o, Sample *out, Error *
 }
 
 void sample_release(Sample *s) {
-    for (int i = 0; i < s->count; i++) {
-        mem_free(s->points[i].share);
-        mem_free(s->points[i].accepted);
-    }
+    for (int i = 0; i < s->count; i++) { MEM_FREE(s->points[i].share, s->points[i].accepted); }
     mem_free(s->points);
     *s = (Sample){0};
 }

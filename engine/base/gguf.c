@@ -318,8 +318,7 @@ bool gguf_parse(const unsigned char *data, size_t size, const char *place, Gguf 
 }
 
 void gguf_release(Gguf *g) {
-    mem_free(g->values);
-    mem_free(g->tensors);
+    MEM_FREE(g->values, g->tensors);
     *g = (Gguf){0};
 }
 

@@ -112,6 +112,10 @@ bool mem_take(MemBlocks *b, void *out, size_t count, size_t size) {
     return true;
 }
 
+void mem_free_list(const void *const *list, size_t count) {
+    for (size_t i = 0; i < count; i++) mem_free((void *)(uintptr_t)list[i]);
+}
+
 void mem_free_all(MemBlocks *b) {
     for (size_t i = 0; i < b->count; i++) mem_free(b->list[i]);
     mem_free(b->list);

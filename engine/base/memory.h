@@ -23,6 +23,11 @@ void *mem_try(size_t count, size_t size);
 
 void mem_free(void *p);
 
+// Frees several, const or not: MEM_FREE(t->keys, t->values).
+#define MEM_FREE(...) mem_free_list(MEM_LIST(__VA_ARGS__), sizeof MEM_LIST(__VA_ARGS__) / sizeof(void *))
+#define MEM_LIST(...) ((const void *const[]){__VA_ARGS__})
+void mem_free_list(const void *const *list, size_t count);
+
 // For what a block owns: it is released when the block ends, however that is left. An allocation, and a value
 // that has a function to release it by its address:
 //

@@ -42,8 +42,7 @@ void draws_init(Draws *d, const Sampling *sampling, int vocab) {
 
 void draws_release(Draws *d) {
     sampler_release(&d->sampler);
-    mem_free(d->p);
-    mem_free(d->ahead);
+    MEM_FREE(d->p, d->ahead);
     *d = (Draws){.at = TREE_NONE};
 }
 

@@ -364,20 +364,14 @@ void ranks_release(Ranks *r) {
     if (!r) return;
     text_release(&r->opening);
     tree_release(&r->own);
-    mem_free(r->copies);
-    mem_free(r->lacking);
-    mem_free(r->mine);
-    mem_free(r->all);
-    mem_free(r->logits);
-    mem_free(r);
+    MEM_FREE(r->copies, r->lacking, r->mine, r->all, r->logits, r);
 }
 
 const Team *ranks_team(const Ranks *r) { return &r->team; }
 const Text *ranks_opening(const Ranks *r) { return &r->opening; }
 
 static void make_room(Ranks *r, const RankLimits *most, bool sampled) {
-    mem_free(r->mine);
-    mem_free(r->all);
+    MEM_FREE(r->mine, r->all);
     r->most = *most;
     size_t nodes = (size_t)most->nodes, proposals = (size_t)most->proposals;
     r->bytes = sizeof(Header) + (sampled ? nodes * (2 * sizeof(int) + sizeof(double)) : nodes * sizeof(int)) +

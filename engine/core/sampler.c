@@ -16,8 +16,7 @@ void sampler_init(Sampler *s, const Sampling *sampling, int vocab) {
 }
 
 void sampler_release(Sampler *s) {
-    mem_free(s->order);
-    mem_free(s->keys);
+    MEM_FREE(s->order, s->keys);
     *s = (Sampler){0};
 }
 

@@ -48,18 +48,8 @@ void session_release(Session *s) {
     if (s->backend) s->backend->close(s->self);
     ranks_release(s->ranks);
     tree_release(&s->tree);
-    mem_free(s->sequence);
-    mem_free(s->done);
-    mem_free(s->argmax);
-    mem_free(s->logit_row);
-    mem_free(s->drawn);
-    mem_free(s->best.top_id);
-    mem_free(s->best.top_logit);
-    mem_free(s->logits);
-    mem_free(s->grown.out.top_id);
-    mem_free(s->grown.out.top_logit);
-    mem_free(s->grown.out.log_sum);
-    mem_free(s->scratch);
+    MEM_FREE(s->sequence, s->done, s->argmax, s->logit_row, s->drawn, s->best.top_id, s->best.top_logit,
+             s->logits, s->grown.out.top_id, s->grown.out.top_logit, s->grown.out.log_sum, s->scratch);
     *s = (Session){0};
 }
 
@@ -298,8 +288,7 @@ void session_keep_top(Session *s, int k) {
     size_t rows = 2 * (size_t)s->tree.capacity, n = rows * (size_t)k;
     assert(k >= 0);
     if (k > 0) {
-        mem_free(s->best.top_id);
-        mem_free(s->best.top_logit);
+        MEM_FREE(s->best.top_id, s->best.top_logit);
         s->best.top_id = mem_new(n, sizeof *s->best.top_id);
         s->best.top_logit = mem_new(n, sizeof *s->best.top_logit);
     }
@@ -419,9 +408,7 @@ static void take_rows(Grown *g, int k, int rows) {
     size_t n = (size_t)rows * (size_t)k;
     g->out.top = k;
     if (n <= g->room) return;
-    mem_free(g->out.top_id);
-    mem_free(g->out.top_logit);
-    mem_free(g->out.log_sum);
+    MEM_FREE(g->out.top_id, g->out.top_logit, g->out.log_sum);
     g->out.top_id = mem_new(n, sizeof *g->out.top_id);
     g->out.top_logit = mem_new(n, sizeof *g->out.top_logit);
     g->out.log_sum = mem_new(n, sizeof *g->out.log_sum);

@@ -36,10 +36,8 @@ void tree_init(Tree *t, int capacity, int vocab) {
 }
 
 void tree_release(Tree *t) {
-    void *arrays[] = {t->token,       t->parent,       t->depth,          t->canonical,
-                      t->first_child, t->next_sibling, t->first_proposal, t->last_proposal,
-                      t->flags,       t->proposals,    t->distributions};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) mem_free(arrays[i]);
+    MEM_FREE(t->token, t->parent, t->depth, t->canonical, t->first_child, t->next_sibling, t->first_proposal,
+             t->last_proposal, t->flags, t->proposals, t->distributions);
     *t = (Tree){0};
 }
 

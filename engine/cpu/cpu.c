@@ -143,9 +143,7 @@ static void cpu_close(void *self) {
     Cpu *c = self;
     if (!c) return;
     mem_free_all(&c->blocks);
-    mem_free(c->kept);
-    mem_free(c->copies);
-    mem_free(c->copied);
+    MEM_FREE(c->kept, c->copies, c->copied);
     if (c->first == c && !c->shares_pool) pool_close(c->pool);
     mem_free(c);
 }

@@ -270,9 +270,7 @@ void pool_close(Pool *p) {
     begin_round(p);
     for (int i = 0; i < p->started; i++) pthread_join(p->workers[i].id, NULL);
     if (p->pinned) sched_setaffinity(0, sizeof p->before, &p->before);
-    mem_free(p->slots);
-    mem_free(p->workers);
-    mem_free(p);
+    MEM_FREE(p->slots, p->workers, p);
 }
 
 int pool_threads(const Pool *p) { return p->threads; }

@@ -247,8 +247,7 @@ void cuda_give_all(Cuda *c) {
     gpu_give(c->copies_k);
     gpu_give(c->copies_v);
     for (size_t i = 0; i < c->block_count; i++) gpu_give(c->blocks[i]);
-    mem_free(c->blocks);
-    mem_free(c->following);
+    MEM_FREE(c->blocks, c->following);
     for (int i = 0; i < STEP_STAGINGS; i++) give_staging(&c->steps[i]);
     give_staging(&c->list);
     give_staging(&c->rows);

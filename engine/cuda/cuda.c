@@ -46,14 +46,11 @@ static void close_card(Cuda *c) {
     fast_close(c->fast);
     cuda_give_events(c);
     if (c->stream && !c->shares_stream) gpu_stream_close(c->stream);
-    mem_free(c->layers);
-    mem_free(c);
+    MEM_FREE(c->layers, c);
 }
 
 static void close_cards(Cuda *first) {
-    mem_free(first->instance->holder);
-    mem_free(first->instance->moving);
-    mem_free(first->instance);
+    MEM_FREE(first->instance->holder, first->instance->moving, first->instance);
     for (Cuda *c = first, *next; c; c = next) {
         next = c->next;
         close_card(c);

@@ -99,7 +99,6 @@ MethodEnv call_env(const CallView *v, Session *target, const int *eos, int eos_c
 }
 
 void call_release(CallView *v) {
-    mem_free(v->eos);
-    mem_free(v->prompt);
+    MEM_FREE(v->eos, v->prompt);
     *v = (CallView){0};
 }

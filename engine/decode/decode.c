@@ -390,8 +390,7 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     if (target->lane) lane_leave(target->lane);
     if (shared) ok = ranks_end(target, ok, &out->times, e);
     log_passes(&l, NULL);
-    mem_free(l.log);
-    mem_free(l.rejected);
+    MEM_FREE(l.log, l.rejected);
     verifier_release(&l.verifier);
     if (ok) finish(&l);
     else mem_free(l.sequence);

@@ -235,10 +235,7 @@ void draft_tree_init(DraftTree *t, const RankTree *shape, const Drafter *d) {
 
 void draft_tree_release(DraftTree *t) {
     rank_tree_release(&t->shape);
-    mem_free(t->own);
-    mem_free(t->best);
-    mem_free(t->logits);
-    mem_free(t->rest);
+    MEM_FREE(t->own, t->best, t->logits, t->rest);
     *t = (DraftTree){0};
 }
 

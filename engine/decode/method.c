@@ -148,8 +148,7 @@ void method_close(Method *m) {
     assert(!m->self || m->info);
     call_close(m);
     if (m->self && m->info->close) m->info->close(m->self);
-    mem_free(m->self);
-    mem_free(m->values);
+    MEM_FREE(m->self, m->values);
     *m = (Method){0};
 }
 

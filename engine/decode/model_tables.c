@@ -163,8 +163,7 @@ bool unigram_order(const TargetFacts *facts, int vocab, int width, UnigramOrder 
                   .scored = mem_new((size_t)vocab, sizeof *m.scored)};
     bool ok = average(&m, e) && (distance ? score_distance : score_inner)(&m, e) && sort_scores(&m, e);
     for (int i = 0; ok && i < count; i++) out[i] = m.scored[i].token;
-    void *arrays[] = {m.row, m.mean, m.pull, m.gram, m.block, m.left, m.scored};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) mem_free(arrays[i]);
+    MEM_FREE(m.row, m.mean, m.pull, m.gram, m.block, m.left, m.scored);
     return ok;
 }
 
@@ -441,8 +440,7 @@ void bigrams_close(Bigrams *b) {
         keep(&b->file, b->target, &b->table, NULL); // if it fails, its rows are made again next time
     table_file_release(&b->file);
     token_table_release(&b->table);
-    mem_free(b->ids);
-    mem_free(b->logits);
+    MEM_FREE(b->ids, b->logits);
     *b = (Bigrams){0};
 }
 

@@ -28,8 +28,7 @@ void rank_tree_init(RankTree *t) {
 }
 
 void rank_tree_release(RankTree *t) {
-    mem_free(t->nodes);
-    mem_free(t->placed);
+    MEM_FREE(t->nodes, t->placed);
     *t = (RankTree){0};
 }
 

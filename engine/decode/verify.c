@@ -32,8 +32,7 @@ void verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int voc
 
 void verifier_release(Verifier *v) {
     draws_release(&v->draws);
-    mem_free(v->p);
-    mem_free(v->q);
+    MEM_FREE(v->p, v->q);
     *v = (Verifier){0};
 }
 

@@ -288,8 +288,7 @@ bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
 }
 
 void adapter_close(Adapter *a) {
-    mem_free(a->draft_ids);
-    mem_free(a->mask_states);
+    MEM_FREE(a->draft_ids, a->mask_states);
     model_close(&a->weights);
     *a = (Adapter){.kind.variant = ADAPTER_KANGAROO};
 }

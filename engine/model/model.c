@@ -272,10 +272,7 @@ bool model_is_unchanged(const ModelWeights *w, Error *e) {
 void model_close(ModelWeights *w) {
     for (int i = 0; i < w->file_count; i++) file_unmap(&w->files[i].view);
     mem_free_all(&w->rearranged);
-    mem_free(w->files);
-    mem_free(w->layers);
-    mem_free(w->experts);
-    mem_free(w->dir);
+    MEM_FREE(w->files, w->layers, w->experts, w->dir);
     if (w->numbers) w->free_numbers(w->numbers);
     *w = (ModelWeights){0};
 }

@@ -34,12 +34,7 @@ typedef struct Null {
 static void null_close(void *self) {
     Null *b = self;
     if (!b) return;
-    mem_free(b->slots);
-    mem_free(b->tokens);
-    mem_free(b->given);
-    mem_free(b->layers);
-    mem_free(b->hashes);
-    mem_free(b);
+    MEM_FREE(b->slots, b->tokens, b->given, b->layers, b->hashes, b);
 }
 
 bool null_open(const Model *model, const BackendOptions *o, void **self, Error *e) {

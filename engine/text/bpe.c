@@ -33,8 +33,7 @@ bool bpe_init(Bpe *b, int vocab_size, size_t merges, Error *e) {
 
 void bpe_release(Bpe *b) {
     vocab_release(&b->vocab);
-    mem_free(b->merges);
-    mem_free(b->joints);
+    MEM_FREE(b->merges, b->joints);
     *b = (Bpe){0};
 }
 
@@ -148,8 +147,7 @@ struct BpeCandidate {
 };
 
 void bpe_work_release(BpeWork *w) {
-    mem_free(w->symbols);
-    mem_free(w->heap);
+    MEM_FREE(w->symbols, w->heap);
     *w = (BpeWork){0};
 }
 

@@ -245,10 +245,7 @@ bool decoders_read(Decoders *d, const json_t *part, const char *place, Error *e)
 }
 
 void decoders_release(Decoders *d) {
-    for (int i = 0; i < d->count; i++) {
-        mem_free(d->items[i].find);
-        mem_free(d->items[i].text);
-    }
+    for (int i = 0; i < d->count; i++) { MEM_FREE(d->items[i].find, d->items[i].text); }
     d->count = 0;
 }
 

@@ -140,8 +140,7 @@ void pattern_close(Pattern *p) {
     if (!p) return;
     pcre2_code_free(p->code);
     pcre2_match_context_free(p->limits);
-    mem_free(p->source);
-    mem_free(p);
+    MEM_FREE(p->source, p);
 }
 
 // --- searching -----------------------------------------------------------------------------------------

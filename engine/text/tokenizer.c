@@ -159,8 +159,7 @@ Tokenizer *tokenizer_open(const char *dir, Error *e) {
 void tokenizer_close(Tokenizer *t) {
     if (!t) return;
     for (int i = 0; i < t->added_count; i++) mem_free(t->added[i].text);
-    mem_free(t->added);
-    mem_free(t->added_by_id);
+    MEM_FREE(t->added, t->added_by_id);
     added_release(&t->raw);
     added_release(&t->normalized);
     steps_release(&t->normalizers);

@@ -26,8 +26,7 @@ bool vocab_init(Vocab *v, int size, Error *e) {
 
 void vocab_release(Vocab *v) {
     for (int i = 0; v->pieces && i < v->size; i++) mem_free((void *)(size_t)v->pieces[i].text);
-    mem_free(v->pieces);
-    mem_free(v->table);
+    MEM_FREE(v->pieces, v->table);
     *v = (Vocab){0};
 }
 
@@ -115,8 +114,7 @@ bool added_init(AddedSet *s, const AddedToken *tokens, int count, bool normalize
 
 void added_release(AddedSet *s) {
     vocab_release(&s->index);
-    mem_free(s->tokens);
-    mem_free(s->lengths);
+    MEM_FREE(s->tokens, s->lengths);
     *s = (AddedSet){.count = 0};
 }
 

@@ -124,8 +124,7 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
         out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};
         ok = safetensors_write(path, out, count, e);
     }
-    mem_free(out);
-    mem_free(names);
+    MEM_FREE(out, names);
     return ok;
 }
 

@@ -22,8 +22,7 @@ void corpus_add(Corpus *c, const int *ids, size_t n) {
 }
 
 void corpus_release(Corpus *c) {
-    mem_free(c->ids);
-    mem_free(c->ends);
+    MEM_FREE(c->ids, c->ends);
     *c = (Corpus){0};
 }
 
@@ -115,8 +114,7 @@ bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t s
 }
 
 void feed_close(Feed *f) {
-    mem_free(f->documents);
-    mem_free(f->given);
+    MEM_FREE(f->documents, f->given);
     *f = (Feed){0};
 }
 

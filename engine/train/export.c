@@ -63,8 +63,7 @@ static bool add_generation(const ExportNotes *notes, const char *dir, Output *ou
     set_ids(root, notes);
     char *text = json_text(root, JSON_INDENT(2)), *path = file_path(dir, "generation_config.json");
     bool ok = output_add(out, path, &(OutputKind){0}, text, strlen(text), e);
-    mem_free(text);
-    mem_free(path);
+    MEM_FREE(text, path);
     json_decref(root);
     return ok;
 }
@@ -113,11 +112,7 @@ static bool add_weights(const Trainer *t, const char *dir, Output *to, Error *e)
     }
     if (ok && t->draft_ids) count += maps_of(t, out + count, offsets, has);
     ok = ok && safetensors_add(to, path, out, count, e);
-    mem_free(numbers);
-    mem_free(offsets);
-    mem_free(has);
-    mem_free(out);
-    mem_free(path);
+    MEM_FREE(numbers, offsets, has, out, path);
     return ok;
 }
 

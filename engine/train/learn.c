@@ -43,9 +43,7 @@ Learner *learner_open(void) { return mem_new(1, sizeof(Learner)); }
 void learner_close(Learner *l) {
     if (!l) return;
     text_release(&l->text);
-    mem_free(l->words);
-    mem_free(l->places);
-    mem_free(l);
+    MEM_FREE(l->words, l->places, l);
 }
 
 // --- counting words --------------------------------------------------------------------------------------
@@ -384,8 +382,6 @@ char *learner_finish(Learner *l, int vocab, Error *e) {
     }
     json_decref(s.merges);
     vocab_release(&s.vocab);
-    mem_free(s.symbols);
-    mem_free(s.counts);
-    mem_free(s.pairs);
+    MEM_FREE(s.symbols, s.counts, s.pairs);
     return out;
 }

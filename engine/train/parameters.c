@@ -84,8 +84,7 @@ void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape
 }
 
 void parameters_release(Parameters *p) {
-    mem_free(p->list);
-    mem_free(p->layers);
+    MEM_FREE(p->list, p->layers);
     *p = (Parameters){0};
 }
 

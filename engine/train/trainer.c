@@ -138,13 +138,7 @@ void trainer_close(Trainer *t) {
         network_close(&t->networks[i]);
     }
     target_close(&t->target);
-    mem_free(t->draft_ids);
-    mem_free(t->tokens);
-    mem_free(t->targets);
-    mem_free(t->start);
-    mem_free(t->places);
-    mem_free(t->masked);
-    mem_free(t->masked_start);
+    MEM_FREE(t->draft_ids, t->tokens, t->targets, t->start, t->places, t->masked, t->masked_start);
     *t = (Trainer){0};
 }
 

@@ -32,10 +32,7 @@ typedef struct SampleList {
 } SampleList;
 
 static void release_samples(SampleList *l) {
-    for (size_t i = 0; i < l->count; i++) {
-        mem_free(l->items[i].ids);
-        mem_free(l->items[i].steps);
-    }
+    for (size_t i = 0; i < l->count; i++) { MEM_FREE(l->items[i].ids, l->items[i].steps); }
     mem_free(l->items);
 }
 

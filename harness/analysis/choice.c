@@ -151,9 +151,7 @@ static void release(Choosing *c) {
         for (size_t i = 0; i < c->known[kind].count; i++) mem_free(c->known[kind].names[i]);
         mem_free(c->known[kind].names);
     }
-    mem_free(c->points.ids);
-    mem_free(c->models.ids);
-    mem_free(c);
+    MEM_FREE(c->points.ids, c->models.ids, c);
 }
 
 bool choice_apply(const Choice *choice, Store *store, int64_t run, Error *e) {

@@ -203,9 +203,8 @@ typedef struct PointList {
 
 static void release_points(PointList *l) {
     for (size_t i = 0; i < l->count; i++) {
-        char *const texts[] = {l->rows[i].label, l->rows[i].dataset, l->rows[i].doubt,  l->rows[i].hash,
-                               l->rows[i].rows,  l->rows[i].content, l->rows[i].prompts};
-        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) mem_free(texts[k]);
+        const ComparedRow *r = &l->rows[i];
+        MEM_FREE(r->label, r->dataset, r->doubt, r->hash, r->rows, r->content, r->prompts);
     }
     mem_free(l->rows);
 }
@@ -382,8 +381,7 @@ bool compare_sides(const CompareSide *a, const CompareSide *b, bool absolute, Co
 void compare_release(Comparison *c) {
     for (int i = 0; i < c->count; i++) {
         ComparePair *p = &c->pairs[i];
-        char *const texts[] = {p->label_a, p->label_b, p->dataset, p->doubt_a, p->doubt_b};
-        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) mem_free(texts[k]);
+        MEM_FREE(p->label_a, p->label_b, p->dataset, p->doubt_a, p->doubt_b);
     }
     mem_free(c->pairs);
     *c = (Comparison){0};

@@ -289,6 +289,5 @@ void tally(TallyPair *pairs, int count, bool plain, Tally *out) {
     bool ok = !out->has_interval || bootstrap(&b, out->interval, out->resamples, NULL);
     assert(ok); // every resample has an answer
     (void)ok;
-    mem_free(all.of_pass);
-    mem_free(all.of_pair);
+    MEM_FREE(all.of_pass, all.of_pair);
 }

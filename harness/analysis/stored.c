@@ -273,10 +273,7 @@ bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
 }
 
 void stored_sets_release(StoredSets *s) {
-    for (size_t i = 0; i < s->count; i++) {
-        mem_free(s->sets[i].title);
-        mem_free(s->sets[i].points);
-    }
+    for (size_t i = 0; i < s->count; i++) { MEM_FREE(s->sets[i].title, s->sets[i].points); }
     mem_free(s->sets);
     *s = (StoredSets){0};
 }

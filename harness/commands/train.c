@@ -236,9 +236,7 @@ static bool train_model(const TrainArguments *o, const char *config, int *code, 
     model_close(&m.weights);
     frozen_close(&m.teacher);
     tokenizer_close(m.tokenizer);
-    mem_free(m.tokenizer_json);
-    mem_free(m.start_dir);
-    mem_free(m.teacher_dir);
+    MEM_FREE(m.tokenizer_json, m.start_dir, m.teacher_dir);
     return ok;
 }
 

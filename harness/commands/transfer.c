@@ -246,8 +246,7 @@ static bool import(void *options, CommandLine *line, Error *e) {
     if (ok && !file_exists(o->of.db))
         ok = import_into(o->of.db, STORE_TRIAL, kind, &from, &baseline, &done, e);
     ok = ok && import_into(o->of.db, STORE_WRITE, kind, &from, &baseline, &done, e);
-    mem_free((char *)(size_t)from.bytes);
-    mem_free((char *)(size_t)baseline.bytes);
+    MEM_FREE(from.bytes, baseline.bytes);
     if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);
     if (ok && done.promised > done.samples)
         printf("the run had %lld samples when it was exported: the others are not in the file\n",

@@ -169,10 +169,7 @@ void schedule_shards(const Schedule *s, const double *cost, int shards, int *sha
 
 void schedule_release(Schedule *s) {
     for (int i = s->sweep_count; i < s->point_count; i++) mem_free(s->points[i].decoder);
-    mem_free(s->points);
-    mem_free(s->setups);
-    mem_free(s->groups);
-    mem_free(s->members);
+    MEM_FREE(s->points, s->setups, s->groups, s->members);
     *s = (Schedule){0};
 }
 

@@ -430,7 +430,6 @@ void point_name(const Experiment *x, const Point *p, PointName *out) {
 
 void point_name_release(PointName *n) {
     text_release(&n->label);
-    mem_free(n->params);
-    mem_free(n->texts);
+    MEM_FREE(n->params, n->texts);
     *n = (PointName){0};
 }

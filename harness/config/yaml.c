@@ -79,9 +79,7 @@ bool yaml_append(YamlTree *t, YamlNode *list, const YamlNode *like, const char *
 void yaml_release(YamlTree *t) {
     for (YamlNode *n = t->newest, *older; n; n = older) {
         older = n->older;
-        mem_free(n->own_key);
-        mem_free(n->own_text);
-        mem_free(n);
+        MEM_FREE(n->own_key, n->own_text, n);
     }
     for (int i = 0; i < t->file_count; i++) mem_free(t->files[i]);
     *t = (YamlTree){0};

@@ -445,13 +445,7 @@ void inputs_release(Inputs *in) {
     }
     for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
     release_files(in);
-    mem_free(in->refusals);
-    mem_free(in->work);
-    mem_free(in->rehearsals);
-    mem_free(in->memory);
-    mem_free(in->prefill);
-    mem_free(in->positions);
-    mem_free(in->machine);
-    mem_free(in->cache);
+    MEM_FREE(in->refusals, in->work, in->rehearsals, in->memory, in->prefill, in->positions, in->machine,
+             in->cache);
     *in = (Inputs){0};
 }

@@ -194,11 +194,9 @@ Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e) {
 }
 
 void model_files_release(ModelFiles *f) {
-    mem_free(f->target);
-    mem_free(f->draft);
+    MEM_FREE(f->target, f->draft);
     for (int i = 0; i < ADAPTER_ROLES; i++) mem_free(f->adapters[i]);
-    mem_free(f->small);
-    mem_free(f->small_draft);
+    MEM_FREE(f->small, f->small_draft);
     *f = (ModelFiles){0};
 }
 

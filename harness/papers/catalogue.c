@@ -277,10 +277,7 @@ bool claim_judge(Store *store, const CatalogueClaim *claim, ClaimJudgement *out,
     if (ok) judge(&all, form, out);
     for (Comparison *c = all.list; c < all.list + all.count; c++) {
         mem_free(c->name);
-        for (int i = 0; i < PASSES_MOST; i++) {
-            mem_free(c->a[i].values);
-            mem_free(c->b[i].values);
-        }
+        for (int i = 0; i < PASSES_MOST; i++) { MEM_FREE(c->a[i].values, c->b[i].values); }
     }
     mem_free(all.list);
     if (ok) return true;

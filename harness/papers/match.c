@@ -354,8 +354,7 @@ bool table_points_read(Store *store, int64_t run, TableTexts *texts, TablePoints
 }
 
 void table_points_release(TablePoints *p) {
-    mem_free(p->groups);
-    mem_free(p->seeds);
+    MEM_FREE(p->groups, p->seeds);
     *p = (TablePoints){0};
 }
 

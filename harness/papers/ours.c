@@ -19,9 +19,7 @@ void table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const 
 }
 
 void table_ask_release(TableAsk *a) {
-    mem_free(a->speeds);
-    mem_free(a->texts);
-    mem_free(a->has_text);
+    MEM_FREE(a->speeds, a->texts, a->has_text);
     *a = (TableAsk){0};
 }
 

@@ -56,9 +56,7 @@ static TableRow *add_named(Table *t, const PublishedRow *p) {
 
 void table_release(Table *t) {
     for (size_t i = 0; i < t->texts.count; i++) mem_free(t->texts.list[i]);
-    mem_free(t->texts.list);
-    mem_free(t->chosen);
-    mem_free(t->rows);
+    MEM_FREE(t->texts.list, t->chosen, t->rows);
     published_release(&t->item);
     *t = (Table){0};
 }

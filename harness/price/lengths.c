@@ -62,8 +62,7 @@ bool lengths_open(const char *path, PublishedLengths *out, Error *e) {
 
 void lengths_release(PublishedLengths *l) {
     if (l->tree) yaml_release(l->tree);
-    mem_free(l->tree);
-    mem_free(l->items);
+    MEM_FREE(l->tree, l->items);
     *l = (PublishedLengths){0};
 }
 

@@ -96,10 +96,7 @@ bool simulation_run(Store *store, int64_t run, const Pricing *pricing, const Sim
 
 void simulation_release(Simulation *s) {
     for (size_t i = 0; i < s->count; i++) {
-        mem_free(s->points[i].label);
-        mem_free(s->points[i].group);
-        mem_free(s->points[i].method);
-        mem_free(s->points[i].doubt);
+        MEM_FREE(s->points[i].label, s->points[i].group, s->points[i].method, s->points[i].doubt);
     }
     mem_free(s->points);
     *s = (Simulation){0};

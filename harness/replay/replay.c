@@ -175,8 +175,7 @@ bool replay_run(const ReplayTexts *texts, const char *method, Clock clock, const
 }
 
 void replay_release(Replay *r) {
-    mem_free(r->tokens);
-    mem_free(r->steps);
+    MEM_FREE(r->tokens, r->steps);
     *r = (Replay){0};
 }
 

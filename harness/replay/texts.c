@@ -32,15 +32,11 @@ static bool add_text(ReplayTexts *out, const ReplayText *text, Error *e) {
 
 void replay_texts_release(ReplayTexts *t) {
     for (size_t i = 0; i < t->count; i++) {
-        mem_free(t->texts[i].ids);
-        mem_free(t->texts[i].name);
-        mem_free(t->texts[i].task);
+        MEM_FREE(t->texts[i].ids, t->texts[i].name, t->texts[i].task);
         for (int k = 0; k < REPLAY_LISTS; k++) mem_free(t->texts[i].lists[k]);
     }
     for (int k = 0; k < t->list_count; k++) mem_free(t->lists[k]);
-    mem_free(t->texts);
-    mem_free(t->name);
-    mem_free(t->model);
+    MEM_FREE(t->texts, t->name, t->model);
     *t = (ReplayTexts){0};
 }
 

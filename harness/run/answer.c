@@ -39,9 +39,7 @@ static void answer_turn_check(const AnswerTurn *t) {
 void answer_turn_release(AnswerTurn *t) {
     ids_release(&t->prompt);
     decode_result_release(&t->result);
-    mem_free(t->steps);
-    mem_free(t->passes);
-    mem_free(t->rejected);
+    MEM_FREE(t->steps, t->passes, t->rejected);
     *t = (AnswerTurn){0};
 }
 

@@ -111,17 +111,8 @@ static void answer_rows_check(const AnswerRows *b) {
 static void release_rows(AnswerRows *b) {
     for (size_t i = 0; i < b->samples_size; i++) text_release(&b->texts[i]), text_release(&b->pieces[i]);
     for (size_t i = 0; i < b->rejected_size; i++) text_release(&b->rejected_pieces[i]);
-    mem_free(b->rejected_pieces);
-    mem_free(b->rejected);
-    mem_free(b->samples);
-    mem_free(b->divergences);
-    mem_free(b->outputs);
-    mem_free(b->texts);
-    mem_free(b->pieces);
-    mem_free(b->steps);
-    mem_free(b->passes);
-    mem_free(b->sources);
-    mem_free(b->matches);
+    MEM_FREE(b->rejected_pieces, b->rejected, b->samples, b->divergences, b->outputs, b->texts, b->pieces,
+             b->steps, b->passes, b->sources, b->matches);
 }
 
 // --- steps -----------------------------------------------------------------------------------------------

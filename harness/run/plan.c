@@ -260,11 +260,6 @@ void plan_release(Plan *p) {
     schedule_release(&p->schedule);
     sweep_release(&p->sweep);
     experiment_release(&p->experiment);
-    mem_free(p->config);
-    mem_free(p->file);
-    mem_free(p->overrides);
-    mem_free(p->db);
-    mem_free(p->threads);
-    mem_free(p->device);
+    MEM_FREE(p->config, p->file, p->overrides, p->db, p->threads, p->device);
     *p = (Plan){0};
 }

@@ -80,8 +80,7 @@ void point_progress_add(PointProgress *p, const RoundTimes *t) {
 }
 
 void point_progress_release(PointProgress *p) {
-    mem_free(p->seconds);
-    mem_free(p->flagged);
+    MEM_FREE(p->seconds, p->flagged);
     *p = (PointProgress){0};
 }
 

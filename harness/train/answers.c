@@ -263,8 +263,7 @@ bool train_run_answers(TrainRun *r, Error *e) {
         train_run_add(r, &x->ids, 0);
     }
     for (size_t i = 0; i < a.count; i++) ids_release(&a.list[i].ids);
-    mem_free(a.list);
-    mem_free(a.missing);
+    MEM_FREE(a.list, a.missing);
     text_release(&a.head);
     prompts_release(&a.prompts);
     return ok;

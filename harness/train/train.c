@@ -158,8 +158,7 @@ bool train_run_open(TrainRun *r, Error *e) {
 void train_run_close(TrainRun *r) {
     trainer_close(&r->trainer);
     corpus_release(&r->corpus);
-    mem_free(r->checkpoint);
-    mem_free(r->origins);
+    MEM_FREE(r->checkpoint, r->origins);
     curve_release(&r->curve);
     output_release(&r->out);
     train_file_release(&r->file);

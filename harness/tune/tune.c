@@ -524,8 +524,7 @@ static bool run_race(Tune *t, Error *e) {
     bool run = r.count > 0 && t->out->seats[r.points[0]].raced;
     bool ok = (!run || run_rounds(&r, e)) && judge(&r, e);
     t->out->race_s = spent_s(t) - began;
-    mem_free(r.out);
-    mem_free(r.seconds);
+    MEM_FREE(r.out, r.seconds);
     return ok;
 }
 
@@ -578,12 +577,7 @@ static void close_tune(Tune *t) {
         t->out->diverged += t->states[i].diverged > 0;
         point_progress_release(&t->states[i]);
     }
-    mem_free(t->states);
-    mem_free(t->asked);
-    mem_free(t->expected);
-    mem_free(t->planned);
-    mem_free(t->in_race);
-    mem_free(t->passes);
+    MEM_FREE(t->states, t->asked, t->expected, t->planned, t->in_race, t->passes);
     prompts_release(&t->warm_up);
     models_close(&t->models);
 }

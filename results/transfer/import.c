@@ -67,8 +67,7 @@ bool import_end(Import *m, bool ok, Error *e) {
          (m->promised <= m->out->samples || sql_run(m->store, "import_part", VALUES(of_int(m->run)), e)) &&
          (!m->attempt || store_attempt_end(m->store, m->attempt, "done", e));
     m->out->promised = m->promised;
-    mem_free(m->starts);
-    mem_free(m->baselines);
+    MEM_FREE(m->starts, m->baselines);
     return ok;
 }
 

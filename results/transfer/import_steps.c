@@ -21,10 +21,8 @@ typedef struct {
 } Steps;
 
 static void release(Steps *s) {
-    for (StoreStep *t = s->steps; t < s->steps + s->count; t++) {
-        const void *const own[] = {t->passes, t->sources, t->matches, t->rejected};
-        for (int i = 0; i < 4; i++) mem_free((void *)(uintptr_t)own[i]);
-    }
+    for (StoreStep *t = s->steps; t < s->steps + s->count; t++)
+        MEM_FREE(t->passes, t->sources, t->matches, t->rejected);
     mem_free(s->steps);
 }
 
@@ -493,8 +491,7 @@ static bool add_sample(Import *m, const json_t *line, StoreSample *x, const char
     x->divergence = ok && diverged ? &divergence : NULL;
     ok = ok && (import_sample(m, x, e) || error_within(e, "%s", place)) && add_scores(m, line, x, place, e);
     text_release(&written.text);
-    mem_free(written.pieces);
-    mem_free(written.ids);
+    MEM_FREE(written.pieces, written.ids);
     return ok;
 }
 

@@ -88,11 +88,7 @@ static void dflash_close(void *self) {
     Dflash *g = self;
     hidden_close(&g->rows);
     drafter_release(&g->drafter);
-    mem_free(g->logits);
-    mem_free(g->states);
-    mem_free(g->pool);
-    mem_free(g->ids);
-    mem_free(g->log_p);
+    MEM_FREE(g->logits, g->states, g->pool, g->ids, g->log_p);
 }
 
 static bool check(const Dflash *g, Error *e) {

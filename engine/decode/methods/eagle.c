@@ -126,13 +126,7 @@ static void eagle_close(void *self) {
     rank_tree_release(&g->fixed);
     hidden_close(&g->states);
     hidden_close(&g->recycled);
-    mem_free(g->pool);
-    mem_free(g->order);
-    mem_free(g->frontier);
-    mem_free(g->nodes);
-    mem_free(g->ids);
-    mem_free(g->log_p);
-    mem_free(g->mask_rows);
+    MEM_FREE(g->pool, g->order, g->frontier, g->nodes, g->ids, g->log_p, g->mask_rows);
 }
 
 static bool choose_tree(Eagle *g, Error *e) {

@@ -52,9 +52,7 @@ typedef struct Jacobi {
 
 static void jacobi_close(void *self) {
     Jacobi *j = self;
-    mem_free(j->block);
-    mem_free(j->nodes);
-    mem_free(j->prompt);
+    MEM_FREE(j->block, j->nodes, j->prompt);
 }
 
 static bool jacobi_open(void *self, const MethodEnv *env, Error *e) {

@@ -199,9 +199,7 @@ static int context_find(ContextNgrams *f, int most, ContextNgram *out) {
 static void ngrammys_close(void *self) {
     Ngrammys *n = self;
     suffix_release(&n->context.index);
-    mem_free(n->context.groups);
-    mem_free(n->context.used);
-    mem_free(n->context.table);
+    MEM_FREE(n->context.groups, n->context.used, n->context.table);
     bigrams_close(&n->bigrams);
     token_table_release(&n->unigrams);
 }

@@ -142,10 +142,7 @@ static void ouroboros_close(void *self) {
     follower_release(&o->follower);
     window_release(&o->window);
     ngram_pool_release(&o->pool);
-    mem_free(o->nodes);
-    mem_free(o->argmax);
-    mem_free(o->phrases);
-    mem_free(o->phrase_nodes);
+    MEM_FREE(o->nodes, o->argmax, o->phrases, o->phrase_nodes);
 }
 
 static bool ouroboros_open(void *self, const MethodEnv *env, Error *e) {

@@ -92,10 +92,7 @@ static void forget(Recycling *r) {
 static void recycling_close(void *self) {
     Recycling *r = self;
     rank_tree_release(&r->tree);
-    mem_free(r->matrix);
-    mem_free(r->choices);
-    mem_free(r->logits);
-    mem_free(r->wanted);
+    MEM_FREE(r->matrix, r->choices, r->logits, r->wanted);
 }
 
 static bool recycling_open(void *self, const MethodEnv *env, Error *e) {

@@ -63,8 +63,7 @@ typedef struct Rest {
 static void rest_close(void *self) {
     Rest *r = self;
     datastore_close(&r->store);
-    mem_free(r->places);
-    mem_free(r->best);
+    MEM_FREE(r->places, r->best);
 }
 
 static bool rest_open(void *self, const MethodEnv *env, Error *e) {

@@ -145,9 +145,7 @@ bool suffix_array_build(const int *tokens, int n, int vocab, int *places, Error 
     s.starts = mem_try(starts, sizeof *s.starts);
     bool ok = s.class_of && s.order && s.starts;
     if (ok) sort_places(&s, tokens, vocab);
-    mem_free(s.class_of);
-    mem_free(s.order);
-    mem_free(s.starts);
+    MEM_FREE(s.class_of, s.order, s.starts);
     return ok || error_system(e, "out of memory sorting a text of %d tokens", n);
 }
 

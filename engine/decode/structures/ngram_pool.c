@@ -28,8 +28,7 @@ bool ngram_pool_init(NgramPool *p, int vocab, int width, int cap, PoolEviction e
 }
 
 void ngram_pool_release(NgramPool *p) {
-    mem_free(p->count);
-    mem_free(p->tuples);
+    MEM_FREE(p->count, p->tuples);
     *p = (NgramPool){0};
 }
 

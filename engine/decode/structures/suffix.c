@@ -26,9 +26,7 @@ void suffix_init(SuffixIndex *x, int longest) {
 }
 
 void suffix_release(SuffixIndex *x) {
-    mem_free(x->tokens);
-    mem_free(x->earlier);
-    mem_free(x->table);
+    MEM_FREE(x->tokens, x->earlier, x->table);
     *x = (SuffixIndex){0};
 }
 

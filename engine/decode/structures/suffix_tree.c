@@ -310,11 +310,7 @@ void suffix_tree_init(SuffixTree *t, int depth) {
 }
 
 void suffix_tree_release(SuffixTree *t) {
-    mem_free(t->nodes);
-    mem_free(t->runs);
-    mem_free(t->table);
-    mem_free(t->text);
-    mem_free(t->starts);
+    MEM_FREE(t->nodes, t->runs, t->table, t->text, t->starts);
     *t = (SuffixTree){0};
 }
 

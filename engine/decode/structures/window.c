@@ -23,8 +23,7 @@ void window_init(Window *w, int W, int N) {
 }
 
 void window_release(Window *w) {
-    mem_free(w->tokens);
-    mem_free(w->ends);
+    MEM_FREE(w->tokens, w->ends);
     *w = (Window){0};
 }
 

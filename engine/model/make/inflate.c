@@ -370,9 +370,7 @@ static bool plan_init(InflatePlan *p, Sources *s, Error *e) {
 
 static void plan_release(InflatePlan *p) {
     placement_release(&p->places);
-    mem_free(p->out.tensors);
-    mem_free(p->parts);
-    mem_free(p->first);
+    MEM_FREE(p->out.tensors, p->parts, p->first);
 }
 
 // --- the directory

@@ -206,8 +206,7 @@ bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
     json_auto_t *config =
         plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) ? config_of(&w, o, e) : NULL;
     bool ok = config && weights_made(&p.out, &made, config, o->from, e);
-    mem_free(p.parts);
-    mem_free(p.out.tensors);
+    MEM_FREE(p.parts, p.out.tensors);
     model_close(&w);
     return ok;
 }

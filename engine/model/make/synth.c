@@ -111,10 +111,7 @@ static void plan_init(SynthPlan *p, size_t most) {
     p->values = mem_new(most, sizeof *p->values);
 }
 
-static void plan_release(SynthPlan *p) {
-    mem_free(p->out.tensors);
-    mem_free(p->values);
-}
+static void plan_release(SynthPlan *p) { MEM_FREE(p->out.tensors, p->values); }
 
 static void plan_model(SynthPlan *p, const Model *m) {
     Weight head = m->shape.tied_head ? W_EMBEDDING : W_HEAD;
@@ -192,8 +189,7 @@ typedef struct SynthNumbers {
 } SynthNumbers;
 
 static void numbers_free(SynthNumbers *n) {
-    mem_free(n->config);
-    mem_free(n->stored);
+    MEM_FREE(n->config, n->stored);
     plan_release(&n->plan);
     mem_free(n);
 }
