@@ -15,15 +15,9 @@ static const size_t MOST_INPUT = 1u << 30;       // zlib counts in 32 bits
 
 bool gzip_is(const char *bytes, size_t n) { return n >= 3 && memcmp(bytes, "\x1f\x8b\x08", 3) == 0; }
 
-static void *take_memory(void *state, unsigned count, unsigned size) {
-    (void)state;
-    return mem_new(count, size);
-}
+static void *take_memory(UNUSED void *state, unsigned count, unsigned size) { return mem_new(count, size); }
 
-static void give_memory(void *state, void *p) {
-    (void)state;
-    mem_free(p);
-}
+static void give_memory(UNUSED void *state, void *p) { mem_free(p); }
 
 typedef struct Expansion {
     z_stream stream;
@@ -78,9 +72,8 @@ bool gzip_expand(const char *bytes, size_t n, const char *file, size_t most, cha
                  Error *e) {
     if (n > MOST_INPUT) return error_input(e, "'%s' has more than %zu bytes compressed", file, MOST_INPUT);
     Expansion x = {.stream = begin(bytes, n)};
-    int status = inflateInit2(&x.stream, WINDOW_GZIP);
+    UNUSED int status = inflateInit2(&x.stream, WINDOW_GZIP);
     assert(status == Z_OK); // it fails only without memory, and then take_memory ends the program
-    (void)status;
     bool ok = expand_members(&x, file, most, e);
     inflateEnd(&x.stream);
     if (ok) {

@@ -357,9 +357,8 @@ static double number_of(sqlite3_value *value) {
     return sqlite3_value_type(value) == SQLITE_NULL ? NAN : sqlite3_value_double(value);
 }
 
-static void measured(sqlite3_context *c, int count, sqlite3_value **values) {
+static void measured(sqlite3_context *c, UNUSED int count, sqlite3_value **values) {
     LOCAL_TEXT text = {0};
-    (void)count;
     text_measured(&text, number_of(values[0]), number_of(values[1]), number_of(values[2]));
     if (text.length) sqlite3_result_text(c, text_get(&text), (int)text.length, SQLITE_TRANSIENT);
 }

@@ -74,9 +74,8 @@ static bool likelihood_of_prompts(void *context, const double *weights, double *
 }
 
 // Draws steps again: the number of steps of each length is Poisson around the measured one.
-static void draw_steps(gsl_rng *random, const void *plan, double *draws, size_t count) {
+static void draw_steps(gsl_rng *random, const void *plan, double *draws, UNUSED size_t count) {
     const Sample *s = plan;
-    (void)count;
     for (int i = 0; i < s->count; i++)
         for (int a = 0; a <= s->points[i].law.gamma; a++)
             *draws++ = gsl_ran_poisson(random, s->points[i].accepted[a]);
@@ -101,9 +100,8 @@ static FitValue value_within(double value, const Interval *i) {
 
 // Without enough resamples that have an answer the estimator has none either.
 static void set_intervals(Bootstrap *b, Resampling *r, const FitOptions *o, FitEstimate *out) {
-    bool opened = sample_open(r->points, o, &r->drawn, NULL);
+    UNUSED bool opened = sample_open(r->points, o, &r->drawn, NULL);
     assert(opened); // as the measured sample was
-    (void)opened;
     b->context = r, b->outputs = 2 + r->measured->count;
     b->resamples = o->resamples, b->seed = o->seed;
     b->level = out->drawn == DRAWN_PROMPTS ? resampled_level(o->level, b->draws) : o->level;

@@ -80,14 +80,12 @@ double resampled_level(double level, size_t units) {
 // take as long as the generator. Probabilities differ by at most n in 2^32.
 static size_t below(gsl_rng *random, size_t n) { return (size_t)((uint64_t)gsl_rng_get(random) * n >> 32); }
 
-void draw_units(gsl_rng *random, const void *plan, double *draws, size_t count) {
-    (void)plan;
+void draw_units(gsl_rng *random, UNUSED const void *plan, double *draws, size_t count) {
     memset(draws, 0, count * sizeof *draws);
     for (size_t i = 0; i < count; i++) draws[below(random, count)]++;
 }
 
-void draw_normal(gsl_rng *random, const void *plan, double *draws, size_t count) {
-    (void)plan;
+void draw_normal(gsl_rng *random, UNUSED const void *plan, double *draws, size_t count) {
     for (size_t i = 0; i < count; i++) draws[i] = gsl_ran_ugaussian(random);
 }
 

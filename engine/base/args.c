@@ -130,9 +130,8 @@ static bool set_pair(const Arg *a, void *values, const char *text, Error *e) {
 
 void args_defaults(const Arg *rows, size_t count, void *values) {
     for (size_t i = 0; i < count; i++) {
-        bool valid = set_pair(&rows[i], values, rows[i].fallback, NULL);
+        UNUSED bool valid = set_pair(&rows[i], values, rows[i].fallback, NULL);
         assert(valid);
-        (void)valid;
     }
 }
 

@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+// Before a parameter that a function doesn't read, as others of its table do, and before a parameter or a
+// variable that only asserts read.
+#define UNUSED __attribute__((unused))
+
 typedef enum {
     ERROR_NONE,
     ERROR_INPUT,       // the user's file, option or config: exit code 2

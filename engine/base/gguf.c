@@ -291,18 +291,15 @@ static bool check_whole(const GgufReader *r, const Gguf *g) {
                                      r->place, count);
 }
 
-static void gguf_check(const Gguf *g, const unsigned char *data, size_t size) {
+static void gguf_check(const Gguf *g, UNUSED const unsigned char *data, UNUSED size_t size) {
     for (size_t i = 0; i < g->value_count; i++) {
         assert(g->values[i].at >= data && g->values[i].at <= g->values[i].end);
         assert(g->values[i].end <= data + size);
     }
     for (size_t i = 0; i < g->tensor_count; i++) {
-        const GgufTensor *t = &g->tensors[i];
+        UNUSED const GgufTensor *t = &g->tensors[i];
         assert(t->begin >= g->header && t->begin < t->end && t->end <= size);
-        (void)t;
     }
-    (void)data;
-    (void)size;
 }
 
 bool gguf_parse(const unsigned char *data, size_t size, const char *place, Gguf *out, Error *e) {

@@ -287,7 +287,7 @@ static bool read_own(Ranks *r, const int *nodes, int count, const HeadDraws *dra
 }
 
 // Nodes are in order, and so are the ranks' parts.
-static void take_outputs(Ranks *r, int count, HeadOut *out) {
+static void take_outputs(Ranks *r, UNUSED int count, HeadOut *out) {
     int row = 0;
     for (int rank = 0; rank < r->team.count; rank++) {
         Header *h = header_of(r, r->all, rank);
@@ -303,7 +303,6 @@ static void take_outputs(Ranks *r, int count, HeadOut *out) {
         }
     }
     assert(row == count);
-    (void)count;
 }
 
 static bool read_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
@@ -318,9 +317,8 @@ static bool read_head(void *self, const int *nodes, int count, unsigned want, He
 }
 
 // Only a method that draws its proposals from a distribution may need all of p.
-static bool refuse_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p,
-                                Error *e) {
-    (void)self, (void)node, (void)sampling, (void)vocab, (void)p;
+static bool refuse_distribution(UNUSED void *self, UNUSED int node, UNUSED const Sampling *sampling,
+                                UNUSED int vocab, UNUSED float *p, Error *e) {
     return error_system(e, "ranks do not exchange whole distributions");
 }
 

@@ -557,14 +557,13 @@ bool session_likeliest(Session *s, const int *nodes, int count, int k, int *ids,
 bool session_commit(Session *s, int node, int count, Error *e) {
     assert(s->open && node >= 0 && node < s->tree.count && !s->tree.mutual);
     int *path = s->scratch, *slots = s->scratch + s->tree.capacity;
-    int length = tree_path(&s->tree, node, path);
+    UNUSED int length = tree_path(&s->tree, node, path);
     int skip = count > s->cache.capacity ? count - s->cache.capacity : 0;
     assert(count >= 0 && count <= length);
     for (int i = skip; i < count; i++) {
         assert(s->done[path[i]] == s->shape.layers);
         slots[i] = cache_slot(&s->cache, s->cache.length + i);
     }
-    (void)length;
     for (int i = 0; i < count; i++) s->sequence[s->cache.length + i] = s->tree.token[path[i]];
     if (count && !s->backend->commit(s->self, path + skip, slots + skip, count - skip, e)) return false;
     cache_advance(&s->cache, count);

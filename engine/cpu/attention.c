@@ -230,8 +230,7 @@ static void attend_heads(const AttendTask *t, int first, int last, ThreadScratch
     }
 }
 
-static void attend_parts(void *argument, int thread, int threads) {
-    (void)threads;
+static void attend_parts(void *argument, int thread, UNUSED int threads) {
     const AttendTask *t = argument;
     Cpu *c = t->work->c;
     int first, last;

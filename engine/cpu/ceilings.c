@@ -60,9 +60,8 @@ static inline uint64_t read_streams(const unsigned char *from, size_t bytes, siz
 typedef enum { READ_ONE, READ_FOUR, READ_FOUR_AHEAD, READS } Read;
 
 // Threads take parts as they do in products.
-static void read_all(void *argument, int thread, int threads) {
+static void read_all(void *argument, int thread, UNUSED int threads) {
     enum { AHEAD = 1024, UNIT = 128 << 10 };
-    (void)threads;
     Probe *p = argument;
     uint64_t seen = 0;
     int from, to;
@@ -76,9 +75,8 @@ static void read_all(void *argument, int thread, int threads) {
     if (thread == 0) p->seen = seen;
 }
 
-static void multiply_all(void *argument, int thread, int threads) {
+static void multiply_all(void *argument, int thread, UNUSED int threads) {
     Probe *p = argument;
-    (void)threads;
     double operations = p->ops->peak(p->compute, PEAK_ROUNDS);
     if (thread == 0) p->operations = operations;
 }

@@ -275,8 +275,8 @@ static bool cpu_run_head(void *self, const int *nodes, int count, unsigned want,
     return call.ok;
 }
 
-static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
-    (void)e;
+static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows,
+                           UNUSED Error *e) {
     Cpu *c = self;
     bool captured = kind == HIDDEN_CAPTURED;
     const float *from = captured ? c->kept : c->hidden;
@@ -291,8 +291,7 @@ static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind k
     return true;
 }
 
-static bool cpu_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
-    (void)e;
+static bool cpu_set_hidden(void *self, int first, int count, const float *rows, UNUSED Error *e) {
     Cpu *c = self;
     const Shape *s = &c->model->shape;
     assert(s->input != INPUT_TOKENS && first >= 0 && first + count <= c->max_nodes);
@@ -319,8 +318,7 @@ static bool cpu_capture(void *self, const Captures *captures, Error *e) {
     return true;
 }
 
-static bool cpu_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
-    (void)e;
+static bool cpu_commit(void *self, const int *nodes, const int *slots, int count, UNUSED Error *e) {
     Cpu *c = self;
     double start = clock_now(clock_monotonic());
     for (int i = 0; i < count; i++) {

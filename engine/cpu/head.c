@@ -116,8 +116,7 @@ static void head_part(const HeadTask *t, ThreadScratch *s, int from, int to, int
     }
 }
 
-static void head_parts(void *argument, int thread, int threads) {
-    (void)threads;
+static void head_parts(void *argument, int thread, UNUSED int threads) {
     const HeadTask *t = argument;
     ThreadScratch *s = &t->c->threads[thread];
     int first, last, counts[PANEL] = {0}, vocab = t->c->model->shape.vocab;

@@ -24,8 +24,7 @@ typedef struct EachRow {
     const void *argument;
 } EachRow;
 
-static void run_rows(void *argument, int thread, int threads) {
-    (void)threads;
+static void run_rows(void *argument, int thread, UNUSED int threads) {
     const EachRow *e = argument;
     int first, last;
     while (pool_take(e->work->c->pool, e->work->rows, 1, thread, &first, &last))
@@ -83,8 +82,7 @@ static void ready_packs(const Products *p, int first, int last) {
     }
 }
 
-static void ready_rows(void *argument, int thread, int threads) {
-    (void)threads;
+static void ready_rows(void *argument, int thread, UNUSED int threads) {
     const Products *p = argument;
     int packs = 0, first, last;
     for (int i = 0; i < p->batch_count; i++) packs += packs_of(p, &p->batches[i]);
@@ -157,8 +155,7 @@ static void multiply_units(const Products *p, int thread, const Batch **mine, Pa
     }
 }
 
-static void multiply(void *argument, int thread, int threads) {
-    (void)threads;
+static void multiply(void *argument, int thread, UNUSED int threads) {
     const Products *p = argument;
     const Batch *mine = NULL;
     Packed x;

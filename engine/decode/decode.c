@@ -217,9 +217,8 @@ static bool propose(Loop *l, Error *e) {
     if (info->prepare && !info->prepare(l->method->self, e)) return false;
     session_begin_step(l->target, l->o->merge, l->o->layout);
     if (l->o->max_rows > 0) tree_limit_rows(&l->target->tree, l->o->max_rows);
-    int root = tree_root(&l->target->tree, l->sequence[l->length - 1]);
+    UNUSED int root = tree_root(&l->target->tree, l->sequence[l->length - 1]);
     assert(root == 0);
-    (void)root;
     if (l->out->ranks) ranks_digest(l->target, info->digest(l->method->self));
     return info->propose(l->method->self, &l->target->tree, e);
 }

@@ -15,10 +15,9 @@ enum { MOST_TEXT = 1 << 16, MISSING = -2 };
 static void rank_tree_check(const RankTree *t) {
     assert(t->count <= RANK_TREE_MOST);
     for (int i = 0; i < t->count; i++) {
-        const RankNode *n = &t->nodes[i];
+        UNUSED const RankNode *n = &t->nodes[i];
         assert(n->parent >= -1 && n->parent < i && n->rank >= 0 && n->rank < RANK_TREE_RANKS);
         assert(n->depth == (n->parent < 0 ? 0 : t->nodes[n->parent].depth + 1) && n->depth < RANK_TREE_DEPTH);
-        (void)n; // without asserts
     }
 }
 

@@ -261,17 +261,15 @@ size_t adapter_parameters(const Adapter *a) {
 
 // Every tensor is in the adapter's files, or joined from several, except a head or an embedding that is the
 // target's.
-static void adapter_check_tensors(const Adapter *a, const Model *target) {
+static void adapter_check_tensors(const Adapter *a, UNUSED const Model *target) {
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
     for (int i = 0; i < adapter_parts(&a->kind); i++)
         for (Weight w = 0; w < WEIGHTS; w++) {
             bool layer = has_layers(a->kind.variant);
-            const Tensor *t = weight_tensor(&a->models[layer ? 0 : i], layer ? i : 0, 0, w);
+            UNUSED const Tensor *t = weight_tensor(&a->models[layer ? 0 : i], layer ? i : 0, 0, w);
             assert(!t->data || t->data == target->head.data || t->data == target->embedding.data ||
                    shards_hold(&a->weights, t));
-            (void)t;
         }
-    (void)target;
 }
 
 bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {

@@ -97,14 +97,12 @@ static bool read_gpt2(const ConfigReader *r, Shape *s) {
 }
 
 // `attention_bias` is of q, k and v alone.
-static bool read_without_o_bias(const ConfigReader *r, Shape *s) {
-    (void)r;
+static bool read_without_o_bias(UNUSED const ConfigReader *r, Shape *s) {
     s->o_bias = false;
     return true;
 }
 
-static bool read_starcoder2(const ConfigReader *r, Shape *s) {
-    (void)r;
+static bool read_starcoder2(UNUSED const ConfigReader *r, Shape *s) {
     s->mlp_bias = s->qkv_bias;
     return true;
 }
@@ -124,10 +122,7 @@ static bool read_stablelm(const ConfigReader *r, Shape *s) {
     return read_own_norms(r, "qk_layernorm", s) && read_parallel(r, MLP_SHARES_NORM, s);
 }
 
-static bool read_phi(const ConfigReader *r, Shape *s) {
-    (void)s;
-    return refuse(r, "qk_layernorm");
-}
+static bool read_phi(const ConfigReader *r, UNUSED Shape *s) { return refuse(r, "qk_layernorm"); }
 
 // Layers without a window have no rope.
 static void unrotate_global(Shape *s) {
@@ -146,8 +141,7 @@ static bool read_cohere2(const ConfigReader *r, Shape *s) {
 }
 
 // A model without any window rotates in all layers.
-static bool read_exaone4(const ConfigReader *r, Shape *s) {
-    (void)r;
+static bool read_exaone4(UNUSED const ConfigReader *r, Shape *s) {
     if (s->window || s->local_window) unrotate_global(s);
     return true;
 }
@@ -157,8 +151,7 @@ static bool read_qwen2_moe(const ConfigReader *r, Shape *s) {
     return config_bool(r, "qkv_bias", &s->qkv_bias) && (listed || refuse(r, "use_sliding_window"));
 }
 
-static bool read_olmoe(const ConfigReader *r, Shape *s) {
-    (void)s;
+static bool read_olmoe(const ConfigReader *r, UNUSED Shape *s) {
     return !field_present(r->root, "clip_qkv") ||
            error_input(r->e, "'clip_qkv' in '%s' is not supported", r->place);
 }

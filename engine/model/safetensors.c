@@ -29,17 +29,15 @@ static size_t dtype_bytes(const char *name) {
     return 0;
 }
 
-static void safetensors_check(const Safetensors *s, size_t size) {
+static void safetensors_check(const Safetensors *s, UNUSED size_t size) {
     for (size_t i = 0; i < s->count; i++) {
         const StoredTensor *t = &s->tensors[i];
-        size_t bytes = dtype_bytes(t->dtype);
+        UNUSED size_t bytes = dtype_bytes(t->dtype);
         for (int k = 0; k < t->rank; k++) bytes *= (size_t)t->dims[k];
         assert(t->rank >= 0 && t->rank <= TENSOR_MAX_RANK);
         assert(t->begin <= t->end && t->end <= size && t->end - t->begin == bytes);
         assert(i == 0 || strcmp(t[-1].name, t->name) < 0);
-        (void)bytes;
     }
-    (void)size;
 }
 
 bool safetensors_dtype(const StoredTensor *t, Dtype *out) {

@@ -90,8 +90,7 @@ static int input_of(const Null *b, const StepRun *run, int node) {
     return (int)(mix(h, token) >> 33);
 }
 
-static bool null_run(void *self, const StepRun *run, Error *e) {
-    (void)e;
+static bool null_run(void *self, const StepRun *run, UNUSED Error *e) {
     Null *b = self;
     for (int i = run->first; i < run->last; i++) {
         int parent = run->tree->parent[i];
@@ -146,8 +145,7 @@ static float log_sum(const Null *b, uint64_t hash, int next) {
     return sum > 0 ? (float)log(sum) : 0;
 }
 
-static bool null_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    (void)e;
+static bool null_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, UNUSED Error *e) {
     Null *b = self;
     for (int i = 0; i < count; i++) {
         int layers = b->layers[nodes[i]];
@@ -178,8 +176,8 @@ static float *write_hidden(const Null *b, int node, int layer, bool normed, floa
     return row;
 }
 
-static bool null_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
-    (void)e;
+static bool null_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows,
+                            UNUSED Error *e) {
     const Null *b = self;
     for (int i = 0; i < count; i++) {
         for (int k = 0; kind == HIDDEN_CAPTURED && k < b->captures.count; k++)
@@ -191,8 +189,7 @@ static bool null_get_hidden(void *self, const int *nodes, int count, HiddenKind 
 }
 
 // The output of a model of hidden states depends on the first number of each of a row's states.
-static bool null_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
-    (void)e;
+static bool null_set_hidden(void *self, int first, int count, const float *rows, UNUSED Error *e) {
     Null *b = self;
     const Shape *s = &b->shape;
     assert(s->input != INPUT_TOKENS && first + count <= b->max_nodes);
@@ -206,8 +203,7 @@ static bool null_set_hidden(void *self, int first, int count, const float *rows,
 }
 
 // A bias that prefers a token by the row's context, the token in front of the guess and the state.
-static bool null_follow(void *self, int node, Follow *f, Error *e) {
-    (void)e;
+static bool null_follow(void *self, int node, Follow *f, UNUSED Error *e) {
     Null *b = self;
     const BlockDraft *d = &b->shape.block;
     uint64_t h = mix(b->hashes[node], f->token);
@@ -221,14 +217,12 @@ static bool null_follow(void *self, int node, Follow *f, Error *e) {
     return true;
 }
 
-static bool null_capture(void *self, const Captures *captures, Error *e) {
-    (void)e;
+static bool null_capture(void *self, const Captures *captures, UNUSED Error *e) {
     ((Null *)self)->captures = *captures;
     return true;
 }
 
-static bool null_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
-    (void)e;
+static bool null_commit(void *self, const int *nodes, const int *slots, int count, UNUSED Error *e) {
     Null *b = self;
     for (int i = 0; i < count; i++) {
         assert(slots[i] >= 0 && slots[i] < b->slot_count && b->layers[nodes[i]] == b->shape.layers);

@@ -207,10 +207,9 @@ static void merge_all(const Bpe *b, BpeWork *w) {
         push(b, w, left->before);
         push(b, w, c.at);
     }
-    int last = -1;
+    UNUSED int last = -1;
     for (int i = w->symbol_count ? 0 : -1; i >= 0; last = i, i = w->symbols[i].behind)
         assert(i > last && w->symbols[i].id >= 0 && w->symbols[i].before == last);
-    (void)last;
 }
 
 // Merges a part's symbols, appends their ids and empties the part.

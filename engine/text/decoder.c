@@ -147,8 +147,8 @@ static bool take_byte_fallback(TextStream *s, int stage, const char *text, size_
 
 // --- ByteLevel -----------------------------------------------------------------------------------------
 
-static bool read_byte_level(Decoder *d, const json_t *part, const char *place, Error *e) {
-    (void)part, (void)place, (void)e;
+static bool read_byte_level(Decoder *d, UNUSED const json_t *part, UNUSED const char *place,
+                            UNUSED Error *e) {
     byte_letters_init(&d->letters);
     return true;
 }
@@ -230,10 +230,9 @@ static bool read_part(Decoders *d, const json_t *part, const char *place, Error 
 static void decoder_check(const Decoders *d) {
     assert(d->count >= 0 && d->count <= DECODERS_MAX);
     for (int i = 0; i < d->count; i++) {
-        const Decoder *x = &d->items[i];
+        UNUSED const Decoder *x = &d->items[i];
         assert(x->kind && x->kind->take);
         assert(x->joined == (i > 0 && (x[-1].joined || x[-1].kind->joins)));
-        (void)x;
     }
 }
 

@@ -48,8 +48,7 @@ static bool read_prepend(Step *s, const json_t *part, const char *place, Error *
     return step_read_text(s, part, "prepend", place, e);
 }
 
-static bool run_prepend(const Step *s, const Words *in, Words *out, Error *e) {
-    (void)e;
+static bool run_prepend(const Step *s, const Words *in, Words *out, UNUSED Error *e) {
     if (in->text.length) text_add(&out->text, s->text, s->length);
     words_add(out, text_get(&in->text), in->text.length);
     return true;
@@ -82,8 +81,7 @@ static bool read_strip(Step *s, const json_t *part, const char *place, Error *e)
            field_bool_optional(part, "strip_right", &s->right, place, e);
 }
 
-static bool run_strip(const Step *s, const Words *in, Words *out, Error *e) {
-    (void)e;
+static bool run_strip(const Step *s, const Words *in, Words *out, UNUSED Error *e) {
     const char *text = text_get(&in->text);
     size_t from = 0, to = in->text.length;
     if (s->left) from = utf8_space_at_start(text, to);

@@ -78,7 +78,7 @@ enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3, PIECE_LONGEST = 256 };
 enum { TRAINER_TYPE = 3, TRAINER_SUFFIX = 24, TRAINER_BYTES = 35, TRAINER_BOS = 41 };
 enum { NORM_NAME = 1, NORM_CHARSMAP = 2, NORM_PREFIX = 3, NORM_EXTRA = 4, NORM_ESCAPE = 5 };
 enum { TYPE_UNIGRAM = 1, TYPE_BPE = 2 };
-typedef enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6 } PieceType;
+typedef enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, NOT_USED = 5, BYTE = 6 } PieceType;
 
 typedef struct {
     const char *text;
@@ -113,7 +113,7 @@ static bool check_piece(const Model *m, const ModelPiece *p) {
         return error_input(m->e, "piece %zu of '%s' is not UTF-8 of 1 to %d bytes", m->count, m->place,
                            PIECE_LONGEST);
     if (!isfinite(p->score)) return error_input(m->e, "piece %zu of '%s' has no score", m->count, m->place);
-    if (p->type < NORMAL || p->type > BYTE || (p->type == UNUSED && !m->gguf))
+    if (p->type < NORMAL || p->type > BYTE || (p->type == NOT_USED && !m->gguf))
         return error_input(m->e, "piece %zu of '%s' is of the type %d, which is not supported", m->count,
                            m->place, (int)p->type);
     return true;
@@ -242,7 +242,7 @@ static bool fill_bpe(Model *m) {
     for (size_t i = 0; i < m->count; i++) {
         const ModelPiece *p = &m->pieces[i];
         if (p->type == UNKNOWN) b->unknown = (int)i;
-        if (p->type == CONTROL || p->type == USER_DEFINED || p->type == UNUSED) continue;
+        if (p->type == CONTROL || p->type == USER_DEFINED || p->type == NOT_USED) continue;
         if (!vocab_add(&b->vocab, p->text, p->length, (int)i, m->place, m->e)) return false;
     }
     for (size_t i = 0; i < m->count; i++)

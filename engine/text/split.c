@@ -146,8 +146,7 @@ static void mark_word(const Step *s, const char *word, size_t n, bool first, Wor
     words_end(out);
 }
 
-static bool run_metaspace(const Step *s, const Words *in, Words *out, Error *e) {
-    (void)e;
+static bool run_metaspace(const Step *s, const Words *in, Words *out, UNUSED Error *e) {
     for (size_t i = 0; i < in->count; i++) {
         size_t from = words_from(in, i);
         mark_word(s, in->text.data + from, in->ends[i] - from, i == 0 && in->at_start, out);

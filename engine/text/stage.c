@@ -63,11 +63,10 @@ void steps_release(Steps *s) {
     *s = (Steps){.count = 0};
 }
 
-static void stage_check(const Words *w) {
+static void stage_check(UNUSED const Words *w) {
     assert(w->count <= w->capacity);
     for (size_t i = 0; i < w->count; i++) assert(words_from(w, i) < w->ends[i]);
     assert(w->text.length == words_from(w, w->count));
-    (void)w;
 }
 
 bool steps_run(const Steps *s, Words *words, Words *other, Error *e) {

@@ -15,24 +15,21 @@
 
 enum { FILE_MAX = 64 << 20 };
 
-static void check_affix(const Tokenizer *t, const Affix *a) {
+static void check_affix(UNUSED const Tokenizer *t, const Affix *a) {
     assert(a->count >= 0 && a->count <= AFFIX_MAX);
     for (int i = 0; i < a->count; i++) assert(tokenizer_piece(t, a->ids[i]));
-    (void)t;
 }
 
 static void tokenizer_check(const Tokenizer *t) {
-    int size = t->bpe.vocab.size;
+    UNUSED int size = t->bpe.vocab.size;
     assert(t->base_size >= 0 && t->base_size <= size);
     for (int i = 0; i < t->added_count; i++) {
-        const AddedToken *a = &t->added[i];
+        UNUSED const AddedToken *a = &t->added[i];
         assert(a->id >= 0 && a->id < size && t->bpe.vocab.pieces[a->id].text && a->text);
         assert(t->added_by_id[a->id] > i && t->added[t->added_by_id[a->id] - 1].id == a->id);
-        (void)a;
     }
     check_affix(t, &t->prefix);
     check_affix(t, &t->suffix);
-    (void)size;
 }
 
 // --- opening -------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ static json_t *pre_tokenizer(const Family *f) {
 // --- pieces and merges
 
 // As sentencepiece numbers them.
-enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5 };
+enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, NOT_USED = 5 };
 
 static bool add_piece(const GgufVocabReader *r, const char *text, size_t n, size_t id, int type,
                       json_t *vocab, json_t *added) {
@@ -104,7 +104,7 @@ static bool add_piece(const GgufVocabReader *r, const char *text, size_t n, size
         ok = !json_object_get(vocab, key) ||
              error_input(r->e, "the token '%.60s' has two ids in '%s'", key, r->g->place);
     if (ok && type == NORMAL) json_object_set_new(vocab, key, json_integer((json_int_t)id));
-    else if (ok && type != UNUSED)
+    else if (ok && type != NOT_USED)
         json_array_append_new(added, json_pack("{sI,ss,sb}", "id", (json_int_t)id, "content", key, "special",
                                                (int)(type != USER_DEFINED)));
     return ok;

@@ -48,16 +48,14 @@ static size_t place_of(const Vocab *v, const char *text, size_t n) {
 int vocab_find(const Vocab *v, const char *text, size_t n) { return v->table[place_of(v, text, n)]; }
 
 void vocab_check(const Vocab *v) {
-    size_t used = 0;
+    UNUSED size_t used = 0;
     for (size_t i = 0; i < v->table_size; i++) {
         if (v->table[i] < 0) continue;
-        const Piece *p = &v->pieces[v->table[i]];
+        UNUSED const Piece *p = &v->pieces[v->table[i]];
         assert(v->table[i] < v->size && p->text && place_of(v, p->text, p->length) == i);
         used++;
-        (void)p;
     }
     assert(2 * used <= v->table_size && (v->table_size & (v->table_size - 1)) == 0);
-    (void)used;
 }
 
 // How many bytes of a text, which may have no NUL after it, a message shows.

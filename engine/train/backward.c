@@ -42,8 +42,7 @@ void pass_add_head_norm(const Pass *p, int which, size_t weight) {
     add_parts(p, p->n->slopes.head_norms + (size_t)which * size, 3 * size, size, weight);
 }
 
-static void last_norm(const Pass *p, int thread, int from, int to) {
-    (void)thread;
+static void last_norm(const Pass *p, UNUSED int thread, int from, int to) {
     Network *n = p->n;
     const Forward *f = pass_here(p);
     NormSlope s = {.in = f->out,
@@ -192,8 +191,7 @@ static void qkv_weights(void *argument, int thread, int threads) {
 }
 
 // A layer without attention passes the middle's gradient on.
-static void pass_middle(const Pass *p, int thread, int from, int to) {
-    (void)thread;
+static void pass_middle(const Pass *p, UNUSED int thread, int from, int to) {
     pass_copy(p->n, p->n->slopes.stream, p->n->slopes.middle, from, to);
 }
 

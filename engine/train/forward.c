@@ -18,8 +18,7 @@ void pass_rows(Pass *p, RowsWork *work) {
 
 // Fills the first layer's input with rows of the embedding, a block's of the target's, or with the batch's
 // states.
-static void input_forward(const Pass *p, int thread, int from, int to) {
-    (void)thread;
+static void input_forward(const Pass *p, UNUSED int thread, int from, int to) {
     Network *n = p->n;
     int width = n->shape.width;
     const float *table = n->target_embedding ? n->target_embedding
@@ -180,8 +179,7 @@ static void after_attention(const Pass *p, int thread, int from, int to) {
     if (layer_has(plan, W_GATE)) mlp_forward(p, thread, from, to);
 }
 
-static void last_norm(const Pass *p, int thread, int from, int to) {
-    (void)thread;
+static void last_norm(const Pass *p, UNUSED int thread, int from, int to) {
     Network *n = p->n;
     const Forward *f = pass_here(p);
     if (n->parameters.at[W_FINAL_NORM] == NO_PARAMETER) pass_copy(n, n->out_normed, f->out, from, to);

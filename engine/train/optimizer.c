@@ -172,7 +172,7 @@ static void move_share(void *argument, int thread, int threads) {
 }
 
 // Each matrix is updated by one thread, whichever takes it.
-static void move_matrices(void *argument, int thread, int threads) {
+static void move_matrices(void *argument, int thread, UNUSED int threads) {
     const Update *u = argument;
     const Network *n = u->n;
     int from, to;
@@ -183,7 +183,6 @@ static void move_matrices(void *argument, int thread, int threads) {
                   .decay = u->step.decay,
                   .momentum = (float)u->o->options.momentum,
                   .gradient_scale = u->step.gradient_scale};
-    (void)threads;
     while (pool_take(n->pool, n->parameters.count, 1, thread, &from, &to))
         for (const Parameter *x = n->parameters.list + from; x < n->parameters.list + to; x++) {
             if (!optimizer_is_muon(u->o, &n->parameters, x)) continue;

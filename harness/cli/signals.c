@@ -27,8 +27,7 @@ static volatile sig_atomic_t seen, caught, saving, asked, seen_ms;
 static char first[160], last[320];
 
 static void print(const char *s) {
-    ssize_t written = write(STDERR_FILENO, s, strlen(s));
-    (void)written; // stderr is the last resort
+    UNUSED ssize_t written = write(STDERR_FILENO, s, strlen(s)); // stderr is the last resort
 }
 
 static void wake_in(struct timeval time) {
@@ -63,8 +62,7 @@ static void handle_gently(int number) {
     if (!seen) wake_in((struct timeval){.tv_sec = number == SIGTERM ? GENTLY_TERM_S : GENTLY_S});
 }
 
-static void lose_patience(int number) {
-    (void)number;
+static void lose_patience(UNUSED int number) {
     if (asked && !seen) {
         seen = 1;
         wake_in(PATIENCE);
@@ -163,10 +161,9 @@ static bool next_line(int maps, char line[LINE]) {
     return false;
 }
 
-static void handle_shrunk(int number, siginfo_t *info, void *context) {
+static void handle_shrunk(int number, siginfo_t *info, UNUSED void *context) {
     char line[LINE];
     const char *path = NULL;
-    (void)context;
     while (atomic_flag_test_and_set(&reported)) pause(); // until the first thread ends the process
     int maps = info->si_code > 0 ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC)
                                  : -1; // else another process sent it

@@ -225,9 +225,8 @@ EMBED(bash, "harness/commands/shells/outpace.bash")
 EMBED(zsh, "harness/commands/shells/outpace.zsh")
 EMBED(fish, "harness/commands/shells/outpace.fish")
 
-static bool run(void *options, CommandLine *line, Error *e) {
+static bool run(UNUSED void *options, CommandLine *line, Error *e) {
     static const char *const SHELLS[][2] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
-    (void)options;
     const Words *asked = &line->words;
     const char *what = asked->items[0];
     LOCAL_TEXT text = {0};

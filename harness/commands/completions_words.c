@@ -11,49 +11,41 @@
 
 #include <string.h>
 
-static void models(const char *token, Text *out) {
-    (void)token;
-    shipped_models(out);
-}
+static void models(UNUSED const char *token, Text *out) { shipped_models(out); }
 
 // Of the store where commands look without --db, the newest first.
-static void runs(const char *token, Text *out) {
+static void runs(UNUSED const char *token, Text *out) {
     Store *store = file_exists(STORE_DEFAULT) ? store_open(STORE_DEFAULT, STORE_READ, NULL, NULL) : NULL;
     Rows *r =
         store ? rows_open(store, "SELECT name FROM run GROUP BY name ORDER BY max(id) DESC LIMIT 100", NULL)
               : NULL;
-    (void)token;
     if (r) text_puts(out, "last\n");
     while (rows_next(r)) text_printf(out, "%s\n", rows_text(r, 0));
     rows_end(r, true, NULL);
     store_close(store);
 }
 
-static void figure_names(const char *token, Text *out) {
-    (void)token;
+static void figure_names(UNUSED const char *token, Text *out) {
     for (int i = 0; i < figure_count; i++) text_printf(out, "%s\n", figures[i].name);
     text_puts(out, "all\n");
 }
 
-static void datasets(const char *token, Text *out) {
+static void datasets(UNUSED const char *token, Text *out) {
     KnownFile f, last = {.name = {.n = 0}};
-    (void)token;
     for (size_t i = 0; known_at(i, &f); last = f, i++)
         if (f.name.n != last.name.n || memcmp(f.name.at, last.name.at, f.name.n) != 0)
             text_printf(out, "%.*s\n", (int)f.name.n, f.name.at);
 }
 
-static void templates(const char *token, Text *out) {
+static void templates(UNUSED const char *token, Text *out) {
     size_t count;
     const Template *table = template_table(&count);
-    (void)token;
     for (size_t i = 0; i < count; i++) text_printf(out, "%s\n", table[i].name);
     text_puts(out, TEMPLATE_OF_MODEL "\n");
 }
 
-static void items(const char *token, Text *out) {
+static void items(UNUSED const char *token, Text *out) {
     Catalogue c;
-    (void)token;
     catalogue_open(&c);
     for (int i = 0; i < c.item_count; i++) text_printf(out, "%s\n", c.items[i].name);
     catalogue_release(&c);

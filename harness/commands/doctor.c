@@ -164,8 +164,7 @@ static bool print_json(const Report *r) {
     return json_print(root, 0, stdout);
 }
 
-static bool run(void *options, CommandLine *line, Error *e) {
-    (void)line;
+static bool run(void *options, UNUSED CommandLine *line, Error *e) {
     DoctorOptions *o = options;
     Report r = {.cpu.isa = ""};
     Processes processes;

@@ -269,8 +269,7 @@ static const Command INFO = {.name = "model info",
 
 // --- shapes
 
-static bool shapes(void *options, CommandLine *line, Error *e) {
-    (void)options, (void)line;
+static bool shapes(UNUSED void *options, UNUSED CommandLine *line, Error *e) {
     LOCAL_TEXT text = {0};
     bool ok = shape_names(&text, e);
     if (ok) fputs(text_get(&text), stdout);

@@ -12,8 +12,7 @@ static void document(const Command *c, Text *out) {
     for (const Command *const *part = c->parts; part && *part; part++) document(*part, out);
 }
 
-static bool run(void *options, CommandLine *line, Error *e) {
-    (void)options;
+static bool run(UNUSED void *options, CommandLine *line, Error *e) {
     LOCAL_TEXT text = {0};
     if (line->words.count && strcmp(line->words.items[0], "records") != 0)
         return command_misused(line->command, e);

@@ -253,9 +253,8 @@ static bool print_stores(const StatusOptions *o, bool clear, bool *ended, Error 
     return ok;
 }
 
-static bool status(void *options, CommandLine *line, Error *e) {
+static bool status(void *options, UNUSED CommandLine *line, Error *e) {
     const StatusOptions *o = options;
-    (void)line;
     enum { TERMINAL_S = 2, ELSEWHERE_S = 60 };
     bool ended = false, terminal = terminal_width() > 0;
     bool ok = print_stores(o, terminal && o->live, &ended, e);

@@ -135,8 +135,7 @@ static const Arg TRAIN_OPTIONS[] = {
 };
 #undef AT
 
-static bool take_document(void *state, const char *text, size_t n, Error *e) {
-    (void)e;
+static bool take_document(void *state, const char *text, size_t n, UNUSED Error *e) {
     learner_add(state, text, n);
     return true;
 }

@@ -76,17 +76,15 @@ static void set_axis(Grid *g, const YamlNode *axis, int at) {
     for (int i = 0; i < at; i++) value = value->next;
     const Arg *own = arg_find(info->params, info->param_count, axis->key);
     const Arg *p = own ? own : settings_find(axis->key);
-    bool ok = args_set(p, 1, own ? g->values : (void *)&g->point.settings, p->name, value->text, NULL);
+    UNUSED bool ok = args_set(p, 1, own ? g->values : (void *)&g->point.settings, p->name, value->text, NULL);
     assert(ok);
-    (void)ok;
 }
 
 static void set_position(Grid *g) {
     args_defaults(g->method->info->params, g->method->info->param_count, g->values);
     const MethodInfo *info = g->method->info;
-    bool ok = args_parse(info->params, info->param_count, g->values, g->method->params, NULL);
+    UNUSED bool ok = args_parse(info->params, info->param_count, g->values, g->method->params, NULL);
     assert(ok);
-    (void)ok;
     settings_defaults(&g->point.settings);
     for (int i = 0; i < g->count; i++) {
         const Dimension *d = &g->dimensions[i];
@@ -288,19 +286,17 @@ static bool check_size(const Experiment *x, Error *e) {
 }
 
 // No two points are the same (by the hash), and each names what the config has.
-static void sweep_check(const Experiment *x, const Sweep *s, const Seen *seen) {
-    int known = 0;
+static void sweep_check(UNUSED const Experiment *x, const Sweep *s, const Seen *seen) {
+    UNUSED int known = 0;
     for (size_t i = 0; i < seen->size; i++) known += seen->slots[i] != 0;
     assert(known == s->count && s->count <= SWEEP_MAX);
     for (int i = 0; i < s->count; i++) {
-        const Point *p = &s->points[i];
-        (void)p;
+        UNUSED const Point *p = &s->points[i];
         assert(p->model >= 0 && p->model < x->model_count && p->dataset >= 0 &&
                p->dataset < x->dataset_count);
         assert(p->method >= 0 && p->method < x->method_count && p->decoder &&
                strlen(p->hash) == SHA256_TEXT - 1);
     }
-    (void)x, (void)known;
 }
 
 bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
@@ -417,9 +413,8 @@ void point_name(const Experiment *x, const Point *p, PointName *out) {
     const char *colon = strchr(p->decoder, ':');
     LOCAL_MEMORY void *values = mem_new(1, info->param_size ? info->param_size : 1);
     args_defaults(info->params, info->param_count, values);
-    bool ok = !colon || args_parse(info->params, info->param_count, values, colon + 1, NULL);
+    UNUSED bool ok = !colon || args_parse(info->params, info->param_count, values, colon + 1, NULL);
     assert(ok); // the sweep has written it
-    (void)ok;
     list_params(out, info, p, values);
     text_puts(&out->label, m && m->label ? m->label : m && *m->params ? m->name : info->name);
     if (m) name_axes(info, p, values, m->matrix, !m->label, &out->label);

@@ -240,19 +240,17 @@ static const char *keep_file(YamlTree *t, const char *prefix, const char *name, 
 
 // The tree owns every node, within the limits; a parent counts its children, and only maps' have keys.
 static void yaml_check(const YamlTree *t) {
-    int nodes = 0;
+    UNUSED int nodes = 0;
     assert(t->root && t->nodes <= YAML_NODES);
     for (const YamlNode *n = t->newest; n; n = n->older, nodes++) {
-        int children = 0;
-        const YamlNode *last = NULL;
+        UNUSED int children = 0;
+        UNUSED const YamlNode *last = NULL;
         for (const YamlNode *c = n->first; c; last = c, c = c->next, children++)
             assert((n->kind == NODE_MAP) == (c->key != NULL));
         assert(children == n->count && last == n->last);
         assert((n->kind == NODE_VALUE) == (n->text != NULL) && (n->kind != NODE_VALUE || !n->first));
-        (void)children, (void)last;
     }
     assert(nodes == t->nodes);
-    (void)nodes;
 }
 
 bool yaml_parse(YamlTree *t, const char *bytes, size_t n, const char *file, Error *e) {

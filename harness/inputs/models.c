@@ -91,7 +91,7 @@ static bool open_others(Models *m, const ModelChoice *c, Error *e) {
 
 // The invariant above, of open models.
 static void models_check(const Models *m) {
-    const Session *target = &m->target.session;
+    UNUSED const Session *target = &m->target.session;
     assert(target->backend && m->facts.engine == &m->target);
     assert(m->has_draft == (m->draft.session.backend != NULL));
     assert(!m->has_draft || m->draft.model.shape.real_vocab <= m->target.model.shape.real_vocab);
@@ -99,7 +99,6 @@ static void models_check(const Models *m) {
         assert(a->count <= ADAPTER_HEADS_MAX);
         for (int i = 0; i < a->count; i++) assert(a->sessions[i].context == target->context);
     }
-    (void)target;
 }
 
 bool models_open(Models *m, const ModelChoice *c, Error *e) {
@@ -166,8 +165,7 @@ bool models_are_unchanged(const Models *m, Error *e) {
 }
 
 // A method runs without a cache, too.
-static void warn_unkept(const void *models, const Error *why) {
-    (void)models;
+static void warn_unkept(UNUSED const void *models, const Error *why) {
     fprintf(stderr, "%swarning: a table made of the model is not kept, and is made again next time: %s\n",
             isatty(STDERR_FILENO) ? "\r\033[K" : "",
             why->kind == ERROR_NONE ? "there is no directory $HOME; --cache names another place" : why->text);

@@ -34,9 +34,7 @@ static bool identify_described(const void *self, char out[SHA256_TEXT], Error *e
     return model_identity(&m->weights, m->files.target, out, e);
 }
 
-static void no_row(const void *self, EmbeddingKind kind, int token, float *row) {
-    (void)self, (void)kind, (void)token, (void)row;
-}
+static void no_row(UNUSED const void *self, UNUSED EmbeddingKind kind, UNUSED int token, UNUSED float *row) {}
 
 static double parameters(const Shape *s, int layers, bool head) {
     return (double)shape_layers_parameters(s) * layers / s->layers + (head ? (double)s->vocab * s->width : 0);

@@ -23,7 +23,7 @@ enum {
 };
 
 // Cuts the lines below the first, which names the columns, into cells. Gives the number of lines.
-static int read_rows(char *line, const char **cells, int columns, int most) {
+static int read_rows(char *line, const char **cells, int columns, UNUSED int most) {
     int count = 0;
     line += strcspn(line, "\n") + 1;
     for (char *next; *line; line = next, count++) {
@@ -37,7 +37,6 @@ static int read_rows(char *line, const char **cells, int columns, int most) {
         }
         assert(!line);
     }
-    (void)most;
     return count;
 }
 

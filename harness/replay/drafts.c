@@ -47,25 +47,22 @@ static void learn(PoolReplay *r, const int *sequence, int from, int length) {
     r->last = sequence[length - 1];
 }
 
-static bool pool_begin(void *self, const Prompt *prompt, Error *e) {
+static bool pool_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     PoolReplay *r = self;
-    (void)e;
     if (!r->p.warm) ngram_pool_clear(&r->pool);
     learn(r, prompt->tokens, 0, prompt->count);
     return true;
 }
 
-static bool pool_propose(void *self, Tree *tree, Error *e) {
+static bool pool_propose(void *self, Tree *tree, UNUSED Error *e) {
     PoolReplay *r = self;
     int count = ngram_pool_count(&r->pool, r->last), root = tree_row(tree);
-    (void)e;
     for (int i = 0; i < count && i < r->p.K; i++)
         tree_chain(tree, root, ngram_pool_tuple(&r->pool, r->last, i), r->pool.width, NULL);
     return true;
 }
 
-static bool pool_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool pool_observe(void *self, const Observation *seen, UNUSED Error *e) {
     learn(self, seen->sequence, seen->length - seen->emitted_count, seen->length);
     return true;
 }

@@ -11,9 +11,8 @@
 
 // --- the text as a model ---------------------------------------------------------------------------------
 
-static bool script_run(void *self, const StepRun *run, Error *e) {
+static bool script_run(void *self, const StepRun *run, UNUSED Error *e) {
     Script *s = self;
-    (void)e;
     for (int i = run->first; i < run->last; i++) {
         const Tree *t = run->tree;
         int position = tree_position(t, i), parent = t->parent[i];
@@ -35,26 +34,24 @@ static bool script_head(void *self, const int *nodes, int count, unsigned want, 
     return true;
 }
 
-static bool script_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows,
+static bool script_get_hidden(UNUSED void *self, UNUSED const int *nodes, UNUSED int count,
+                              UNUSED HiddenKind kind, UNUSED float *rows, Error *e) {
+    return refuse("hidden states", e);
+}
+
+static bool script_set_hidden(UNUSED void *self, UNUSED int first, UNUSED int count, UNUSED const float *rows,
                               Error *e) {
-    (void)self, (void)nodes, (void)count, (void)kind, (void)rows;
     return refuse("hidden states", e);
 }
 
-static bool script_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
-    (void)self, (void)first, (void)count, (void)rows;
-    return refuse("hidden states", e);
-}
-
-static bool script_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
-    (void)self, (void)nodes, (void)slots, (void)count, (void)e;
+static bool script_commit(UNUSED void *self, UNUSED const int *nodes, UNUSED const int *slots,
+                          UNUSED int count, UNUSED Error *e) {
     return true;
 }
 
 static void script_reset(void *self) { (void)self; }
 
-static void script_report(const void *self, BackendReport *out) {
-    (void)self;
+static void script_report(UNUSED const void *self, BackendReport *out) {
     *out = (BackendReport){.name = "script", .device = "none", .isa = "none"};
 }
 
@@ -84,10 +81,7 @@ static Script *script_open(Session *session, const ReplayTexts *texts) {
 
 // --- methods ---------------------------------------------------------------------------------------------
 
-static double no_time(void *state) {
-    (void)state;
-    return 0;
-}
+static double no_time(UNUSED void *state) { return 0; }
 
 typedef struct Replaying {
     const ReplayTexts *texts;

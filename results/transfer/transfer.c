@@ -223,19 +223,17 @@ static bool export_sample(Store *s, Rows *r, json_t **run, FILE *out, Error *e) 
 
 // --- the run ---
 
-static bool add_to_start(Store *s, int64_t run, json_t *start, Error *e) {
+static bool add_to_start(Store *s, UNUSED int64_t run, json_t *start, Error *e) {
     int64_t id = json_integer_value(json_object_get(start, "id"));
     int64_t on = json_integer_value(json_object_get(start, "environment_id"));
-    (void)run;
     json_object_del(start, "id");
     json_object_del(start, "environment_id");
     return add_list(start, "on", rows_json(s, "environment", on, 0, NULL, e)) &&
            add_list(start, "readings", rows_json(s, "readings", id, 0, NULL, e));
 }
 
-static bool add_to_point(Store *s, int64_t run, json_t *point, Error *e) {
+static bool add_to_point(Store *s, UNUSED int64_t run, json_t *point, Error *e) {
     int64_t id = json_integer_value(json_object_get(point, "point_id"));
-    (void)run;
     json_object_del(point, "point_id");
     return add_params(point, id, s, e) && add_list(point, "once", rows_json(s, "once", id, 0, NULL, e)) &&
            add_list(point, "failures", rows_json(s, "failures", id, 0, NULL, e));

@@ -99,10 +99,7 @@ typedef void Multiply(const Tensor *w, const Packed *p, float *y, size_t stride,
 
 #if defined(LANES_PLAIN)
 // Decoding first is as fast.
-static inline Multiply *product_of_codes(const Tensor *w, const Packed *p) {
-    (void)w, (void)p;
-    return NULL;
-}
+static inline Multiply *product_of_codes(UNUSED const Tensor *w, UNUSED const Packed *p) { return NULL; }
 #else
 #define CODES_FORM (HAS_PAIRS ? FORM_PAIRS : FORM_BF16) // the fastest; other forms decode first
 

@@ -57,10 +57,7 @@ CpuFeatures cpu_features(void) {
     return f;
 }
 #else
-CpuFeatures cpu_features_of(const CpuWords *w) {
-    (void)w;
-    return (CpuFeatures){0};
-}
+CpuFeatures cpu_features_of(UNUSED const CpuWords *w) { return (CpuFeatures){0}; }
 #endif
 
 #if defined(__aarch64__)

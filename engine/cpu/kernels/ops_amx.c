@@ -116,20 +116,18 @@ enum {
     KEPT_BYTES = 1 << 20
 }; // of activations in the second-level cache, which has 2 MB on processors with tiles
 
-static inline void fetch_part(const BlockTask *b, int k) {
+static inline void fetch_part(UNUSED const BlockTask *b, UNUSED int k) {
 #if defined(TILES_ARE_REAL)
     size_t row = (size_t)b->w->columns;
     const uint16_t *w = (const uint16_t *)b->w->data + (size_t)(b->n + b->ahead + b->fetch) * row + (size_t)k;
     for (int r = b->fetch; r < b->fetch_end; r++, w += row) _mm_prefetch((const char *)w, _MM_HINT_T1);
 #else
-    (void)b, (void)k;
 #endif
 }
 
 // Adds one step of k to the four tiles of sums.
-INLINE void block_step(Tiles *t, const BlockTask *b, const void *upper, const void *lower, size_t row,
+INLINE void block_step(UNUSED Tiles *t, const BlockTask *b, const void *upper, const void *lower, size_t row,
                        int step) {
-    (void)t; // real tiles are in the processor
     tile_load(t, 4, upper, row);
     tile_load(t, 6, packed_tile(b->p, b->first, step), 4 * (size_t)b->left);
     tile_multiply(t, 0, 4, 6);
@@ -172,10 +170,9 @@ static inline void put_sums(const float sums[GROUP][GROUP], float *y, size_t str
                      outputs < GROUP ? outputs : GROUP, rows < GROUP ? rows : GROUP);
 }
 
-static void put_block(Tiles *t, const BlockTask *b, float *y, size_t stride, int outputs) {
+static void put_block(UNUSED Tiles *t, const BlockTask *b, float *y, size_t stride, int outputs) {
     float sums[GROUP][GROUP];
     int rows = b->p->rows - b->first;
-    (void)t;
     tile_store(t, 0, sums, sizeof *sums);
     put_sums((const float(*)[GROUP])sums, y, stride, outputs, rows);
     tile_store(t, 2, sums, sizeof *sums);

@@ -202,8 +202,7 @@ static float exp_sum(const float *x, int n, float *highest) {
     return (float)sum;
 }
 
-static double peak(Compute compute, long rounds) {
-    (void)compute;
+static double peak(UNUSED Compute compute, long rounds) {
     volatile double sum = 1;
     for (long i = 0; i < rounds; i++) sum = sum * 0.999 + 0.001;
     return 2.0 * (double)rounds;

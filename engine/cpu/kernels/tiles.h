@@ -61,10 +61,7 @@ static inline void tiles_begin(Tiles *t, int left_columns, int right_columns) {
     __asm__ volatile("" ::"r"(&t->config) : "memory");
     _tile_loadconfig(&t->config);
 }
-static inline void tiles_end(Tiles *t) {
-    (void)t;
-    _tile_release();
-}
+static inline void tiles_end(UNUSED Tiles *t) { _tile_release(); }
 #define tile_zero(t, number)             _tile_zero(number)
 #define tile_load(t, number, from, step) _tile_loadd(number, from, step)
 #define tile_store(t, number, to, step)  _tile_stored(number, to, step)

@@ -2,18 +2,13 @@
 // state.
 #include "engine/decode/methods/methods.h"
 
-static bool autoregressive_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)self, (void)prompt, (void)e;
+static bool autoregressive_begin(UNUSED void *self, UNUSED const Prompt *prompt, UNUSED Error *e) {
     return true;
 }
 
-static bool autoregressive_propose(void *self, Tree *tree, Error *e) {
-    (void)self, (void)tree, (void)e;
-    return true;
-}
+static bool autoregressive_propose(UNUSED void *self, UNUSED Tree *tree, UNUSED Error *e) { return true; }
 
-static bool autoregressive_observe(void *self, const Observation *seen, Error *e) {
-    (void)self, (void)seen, (void)e;
+static bool autoregressive_observe(UNUSED void *self, UNUSED const Observation *seen, UNUSED Error *e) {
     return true;
 }
 

@@ -137,10 +137,9 @@ static const Captures *dflash_captures(const void *self) { return &((const Dflas
 
 // --- the context
 
-static void dflash_check(const Dflash *g) {
+static void dflash_check(UNUSED const Dflash *g) {
     assert(g->pending >= 0 && g->pending <= g->capacity);
     assert(g->draft->cache.length + g->pending <= g->length - 1);
-    (void)g;
 }
 
 static bool dflash_begin(void *self, const Prompt *prompt, Error *e) {

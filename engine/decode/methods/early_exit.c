@@ -69,8 +69,7 @@ static bool early_exit_open(void *self, const MethodEnv *env, Error *e) {
     return pace_read(&x->pace, e);
 }
 
-static bool early_exit_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool early_exit_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     EarlyExit *x = self;
     drafter_begin(&x->drafter, prompt->seed);
     pace_begin(&x->pace);
@@ -105,8 +104,7 @@ static bool early_exit_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool early_exit_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool early_exit_observe(void *self, const Observation *seen, UNUSED Error *e) {
     EarlyExit *x = self;
     pace_observe(&x->pace, seen);
     return true;

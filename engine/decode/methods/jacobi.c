@@ -76,8 +76,7 @@ static int fresh_guess(Jacobi *j, int last) {
     return last;
 }
 
-static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool jacobi_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     Jacobi *j = self;
     mem_grow(&j->prompt, &j->prompt_capacity, (size_t)prompt->count, sizeof *j->prompt);
     j->prompt_count = prompt->count;
@@ -87,8 +86,7 @@ static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-static bool jacobi_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool jacobi_propose(void *self, Tree *tree, UNUSED Error *e) {
     Jacobi *j = self;
     assert(j->block && j->nodes && j->p.m >= 1);
     assert(j->prompt_count >= 1 && (size_t)j->prompt_count <= j->prompt_capacity);
@@ -97,8 +95,7 @@ static bool jacobi_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool jacobi_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool jacobi_observe(void *self, const Observation *seen, UNUSED Error *e) {
     Jacobi *j = self;
     int kept = 0, last = seen->sequence[seen->length - 1];
     if (j->p.refill == REFILL_PREDICTIONS)

@@ -162,8 +162,7 @@ static void read_token(Lookahead *l, int token) {
 
 // --- a step
 
-static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool lookahead_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     Lookahead *l = self;
     l->random.counter = 0; // a prompt's window does not depend on the prompts before it
     l->last = prompt->tokens[prompt->count - 1];
@@ -188,8 +187,7 @@ static int share_end(int share, int rank, int count) {
 static int share_of(int count, int ranks) { return (count + ranks - 1) / ranks; }
 
 // Newest n-gram first. If there is no room for a rank's root, its columns do not fit either.
-static bool lookahead_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool lookahead_propose(void *self, Tree *tree, UNUSED Error *e) {
     Lookahead *l = self;
     int columns = window_columns(&l->window), column = 0, guess = 0;
     l->sources.count = 0;
@@ -208,8 +206,7 @@ static bool lookahead_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool lookahead_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool lookahead_observe(void *self, const Observation *seen, UNUSED Error *e) {
     Lookahead *l = self;
     WindowSource text = {&l->random, seen->sequence, seen->length};
     int by = l->p.slide == SLIDE_ACCEPTED ? seen->emitted_count : 1, count = seen->emitted_count;

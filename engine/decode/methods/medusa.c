@@ -82,15 +82,13 @@ static bool keep_state(Medusa *m, int node, Error *e) {
 }
 
 // The prompt's last part ends with the token before the root.
-static bool medusa_prefilled(void *self, const int *tokens, int first, int count, Error *e) {
-    (void)tokens, (void)first;
+static bool medusa_prefilled(void *self, UNUSED const int *tokens, UNUSED int first, int count, Error *e) {
     return keep_state(self, count - 1, e);
 }
 
 // A prompt of one token isn't run before the first step, so that step has no state and proposes nothing.
-static bool medusa_begin(void *self, const Prompt *prompt, Error *e) {
+static bool medusa_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     Medusa *m = self;
-    (void)e;
     m->ready = prompt->count > 1;
     return true;
 }

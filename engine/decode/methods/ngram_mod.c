@@ -66,13 +66,11 @@ static void write(NgramMod *m, int token) {
     }
     m->have = shift(m, m->last, m->have, token);
     assert(m->have >= 0 && m->have <= m->p.n);
-    (void)m; // without asserts
 }
 
 static void ngram_mod_close(void *self) { mem_free(((NgramMod *)self)->table); }
 
-static bool ngram_mod_open(void *self, const MethodEnv *env, Error *e) {
-    (void)env;
+static bool ngram_mod_open(void *self, UNUSED const MethodEnv *env, Error *e) {
     NgramMod *m = self;
     m->table = mem_try((size_t)1 << m->p.bits, sizeof *m->table);
     if (!m->table)
@@ -81,8 +79,7 @@ static bool ngram_mod_open(void *self, const MethodEnv *env, Error *e) {
     return true;
 }
 
-static bool ngram_mod_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool ngram_mod_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     NgramMod *m = self;
     if (!m->p.warm) forget(m);
     m->have = 0;
@@ -103,8 +100,7 @@ static void ngram_mod_look(void *self, Outlook *out) {
     *out = (Outlook){.match = count ? m->p.n : 0, .count = count, .score = count, .token = m->draft};
 }
 
-static bool ngram_mod_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool ngram_mod_propose(void *self, Tree *tree, UNUSED Error *e) {
     NgramMod *m = self;
     Outlook draft;
     ngram_mod_look(m, &draft);
@@ -113,8 +109,7 @@ static bool ngram_mod_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool ngram_mod_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool ngram_mod_observe(void *self, const Observation *seen, UNUSED Error *e) {
     NgramMod *m = self;
     for (int i = 0; i < seen->emitted_count; i++) write(m, seen->emitted[i]);
     return true;

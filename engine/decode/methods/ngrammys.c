@@ -232,8 +232,7 @@ static bool ngrammys_open(void *self, const MethodEnv *env, Error *e) {
     return open_tables(n, env, on_demand, e);
 }
 
-static bool ngrammys_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool ngrammys_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     Ngrammys *n = self;
     suffix_clear(&n->context.index);
     n->last = prompt->tokens[prompt->count - 1];
@@ -297,8 +296,7 @@ static void propose_unigrams(Ngrammys *n, Tree *tree, int rows) {
         sources_propose(&n->sources, tree, FROM_UNIGRAM, token_table_row(&n->unigrams, 0, rank), 1);
 }
 
-static bool ngrammys_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool ngrammys_propose(void *self, Tree *tree, UNUSED Error *e) {
     Ngrammys *n = self;
     int k = n->p.k, w = n->p.w;
     n->sources.count = 0;
@@ -312,8 +310,7 @@ static bool ngrammys_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool ngrammys_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool ngrammys_observe(void *self, const Observation *seen, UNUSED Error *e) {
     Ngrammys *n = self;
     n->last = seen->sequence[seen->length - 1];
     n->found_count = -1;

@@ -66,10 +66,9 @@ typedef struct Oracle {
     Sources sources;
 } Oracle;
 
-static void oracle_check(const Oracle *o) {
+static void oracle_check(UNUSED const Oracle *o) {
     assert(o->accept.count >= 1 && o->levels.count == o->level_shares.count);
     assert(o->at >= 0 && o->steps <= o->at);
-    (void)o; // without asserts
 }
 
 // --- open
@@ -182,8 +181,7 @@ static bool draw_token(Oracle *o, int i, int *token) {
     return sure && (right || o->p.draft > 0);
 }
 
-static bool oracle_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool oracle_propose(void *self, Tree *tree, UNUSED Error *e) {
     Oracle *o = self;
     int rest = o->count - o->at, most = o->p.draft > 0 ? o->p.draft : TREE_MAX_NODES - 1;
     if (most > rest) most = rest;
@@ -204,8 +202,7 @@ static bool oracle_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool oracle_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool oracle_observe(void *self, const Observation *seen, UNUSED Error *e) {
     Oracle *o = self;
     o->at += seen->emitted_count;
     o->steps++;
@@ -213,8 +210,7 @@ static bool oracle_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static bool oracle_drops_bonus(const void *self, const Verdict *verdict) {
-    (void)verdict;
+static bool oracle_drops_bonus(const void *self, UNUSED const Verdict *verdict) {
     return ((const Oracle *)self)->p.bonus == BONUS_DROP;
 }
 

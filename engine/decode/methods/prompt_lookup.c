@@ -58,8 +58,7 @@ static void lookup_resolve(void *values) {
     p->preset = PRESET_NONE;
 }
 
-static bool lookup_open(void *self, const MethodEnv *env, Error *e) {
-    (void)env;
+static bool lookup_open(void *self, UNUSED const MethodEnv *env, Error *e) {
     Lookup *l = self;
     LookupParams *p = &l->p;
     lookup_resolve(p);
@@ -69,8 +68,7 @@ static bool lookup_open(void *self, const MethodEnv *env, Error *e) {
     return true;
 }
 
-static bool lookup_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool lookup_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     Lookup *l = self;
     suffix_clear(&l->index);
     for (int i = 0; i < prompt->count; i++) suffix_push(&l->index, prompt->tokens[i]);
@@ -138,8 +136,7 @@ static void lookup_look(void *self, Outlook *out) {
 }
 
 // Without a match the step runs one token, and counts as a step.
-static bool lookup_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool lookup_propose(void *self, Tree *tree, UNUSED Error *e) {
     Lookup *l = self;
     Outlook draft;
     lookup_look(l, &draft);
@@ -148,8 +145,7 @@ static bool lookup_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool lookup_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool lookup_observe(void *self, const Observation *seen, UNUSED Error *e) {
     Lookup *l = self;
     for (int i = 0; i < seen->emitted_count; i++) suffix_push(&l->index, seen->emitted[i]);
     assert(l->index.length == (size_t)seen->length);

@@ -74,12 +74,11 @@ static int *row_of(const Recycling *r, int token) {
 }
 
 static void recycling_check(const Recycling *r, int token) {
-    const int *row = row_of(r, token);
+    UNUSED const int *row = row_of(r, token);
     for (int i = 0; i < r->k; i++) {
         assert((row[i] == NO_TOKEN) == (row[0] == NO_TOKEN) && row[i] < r->vocab);
         for (int other = 0; other < i; other++) assert(row[i] == NO_TOKEN || row[i] != row[other]);
     }
-    (void)row; // without asserts
 }
 
 static bool has_row(const Recycling *r, int token) { return row_of(r, token)[0] != NO_TOKEN; }
@@ -168,8 +167,7 @@ static void end_step(Recycling *r, bool last) {
     r->learnt = 0;
 }
 
-static bool recycling_prefilled(void *self, const int *tokens, int first, int count, Error *e) {
-    (void)tokens;
+static bool recycling_prefilled(void *self, UNUSED const int *tokens, int first, int count, Error *e) {
     Recycling *r = self;
     if (!r->p.prompt) return true;
     if (first == 0) end_step(r, true);
@@ -182,8 +180,7 @@ static bool recycling_prefilled(void *self, const int *tokens, int first, int co
 }
 
 // A prompt of one token had no run.
-static bool recycling_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool recycling_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     Recycling *r = self;
     bool told = r->p.prompt && prompt->count > 1;
     if (r->k > r->target->best.top) session_keep_top(r->target, r->k);
@@ -204,8 +201,7 @@ static int token_at(Recycling *r, const Tree *tree, int parent, int rank) {
 }
 
 // With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
-static bool recycling_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool recycling_propose(void *self, Tree *tree, UNUSED Error *e) {
     Recycling *r = self;
     int root = tree_row(tree);
     r->proposed = true;

@@ -89,8 +89,7 @@ static void remember(Rest *r, const int *sequence, int length) {
     memcpy(r->recent, sequence + length - r->recent_count, (size_t)r->recent_count * sizeof *r->recent);
 }
 
-static bool rest_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool rest_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     remember(self, prompt->tokens, prompt->count);
     return true;
 }
@@ -180,8 +179,7 @@ static void choose(Rest *r) {
 }
 
 // If nothing follows the longest match, tries shorter ones.
-static bool rest_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool rest_propose(void *self, Tree *tree, UNUSED Error *e) {
     Rest *r = self;
     r->sources.count = r->best_count = 0;
     for (int n = longest_match(r); n >= r->p.shortest && r->best_count == 0; n--) {
@@ -198,8 +196,7 @@ static bool rest_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool rest_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool rest_observe(void *self, const Observation *seen, UNUSED Error *e) {
     remember(self, seen->sequence, seen->length);
     return true;
 }

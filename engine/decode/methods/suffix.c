@@ -65,8 +65,7 @@ static void suffix_close(void *self) {
     suffix_tree_release(&s->global);
 }
 
-static bool suffix_open(void *self, const MethodEnv *env, Error *e) {
-    (void)env;
+static bool suffix_open(void *self, UNUSED const MethodEnv *env, Error *e) {
     Suffix *s = self;
     const SuffixParams *p = &s->p;
     if (p->pick >= PICK_FIRST && (p->warm || p->tree))
@@ -90,8 +89,7 @@ static void make_room(Suffix *s) {
     }
 }
 
-static bool suffix_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
+static bool suffix_begin(void *self, const Prompt *prompt, UNUSED Error *e) {
     Suffix *s = self;
     s->looked = false;
     suffix_tree_clear(&s->local);
@@ -177,8 +175,7 @@ static void suffix_look(void *self, Outlook *out) {
     *out = (Outlook){match_of(s, source), d->count, d->score, d->token, d->parent};
 }
 
-static bool suffix_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static bool suffix_propose(void *self, Tree *tree, UNUSED Error *e) {
     Suffix *s = self;
     draft(s);
     s->sources.count = 0;
@@ -186,8 +183,7 @@ static bool suffix_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-static bool suffix_observe(void *self, const Observation *seen, Error *e) {
-    (void)e;
+static bool suffix_observe(void *self, const Observation *seen, UNUSED Error *e) {
     Suffix *s = self;
     s->looked = false;
     for (int i = 0; i < seen->emitted_count; i++) {

@@ -335,14 +335,13 @@ static void add_adapter(InflatePlan *p, const Sources *s) {
 
 static void check_plan(const InflatePlan *p) {
     for (int i = 0; i < p->out.count; i++) {
-        size_t row = 0;
+        UNUSED size_t row = 0;
         for (int k = p->first[i]; k < p->first[i + 1]; k++) {
             assert((size_t)p->parts[k].first_row == row &&
                    (size_t)p->parts[k].columns == p->out.tensors[i].columns);
             row += (size_t)p->parts[k].rows;
         }
         assert(row == p->out.tensors[i].rows);
-        (void)row;
     }
     assert(p->first[p->out.count] == p->part_count);
 }

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-static void placement_check(const Placement *p, const Shape *small) {
+static void placement_check(const Placement *p, UNUSED const Shape *small) {
     assert(p->head_ratio == 1 || p->head_ratio == 4 || p->head_ratio == 16);
     for (AxisName i = 0; i < AXES; i++) {
         const Axis *a = &p->axis[i];
@@ -18,7 +18,6 @@ static void placement_check(const Placement *p, const Shape *small) {
             assert(k < a->end || a->from[k] == PLACE_PADDED);
         }
     }
-    (void)small;
 }
 
 typedef struct Size {

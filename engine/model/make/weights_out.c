@@ -46,13 +46,12 @@ size_t plan_bytes(const TensorPlan *t) { return elements_of(t) * size_of(t); }
 static bool is_wide(const TensorPlan *t) { return size_of(t) == sizeof(float); }
 
 static void weights_out_check(const WeightsOut *w) {
-    size_t bytes = 0;
+    UNUSED size_t bytes = 0;
     for (int i = 0; i < w->count; i++) {
         assert(w->tensors[i].shard >= (i ? w->tensors[i - 1].shard : 0) && w->tensors[i].shard < w->shards);
         bytes += plan_bytes(&w->tensors[i]);
     }
     assert(bytes == w->bytes && w->written <= w->bytes);
-    (void)bytes;
 }
 
 static void choose_shards(WeightsOut *w) {
