@@ -502,6 +502,8 @@ void store_close(Store *s) {
     MEM_FREE(s->path, s);
 }
 
+void store_close_local(Store **s) { store_close(*s); }
+
 const char *store_path(const Store *s) { return s->path; }
 const char *results_library(void) { return sqlite3_libversion(); }
 

@@ -22,6 +22,7 @@
 // ERROR_SYSTEM: disk full or broken, damaged content.
 #pragma once
 #include "engine/base/error.h"
+#include "engine/base/memory.h"
 #include "results/record.h"
 
 #include <stddef.h>
@@ -50,6 +51,11 @@ typedef struct StoreOptions {
 // options may be NULL. NULL with e filled.
 Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e);
 void store_close(Store *s); // also NULL; rolls back an open transaction
+
+// A store of a block, which is closed when the block ends: LOCAL_STORE *store = store_open(...);
+#define LOCAL_STORE LOCAL(store_close_local) Store
+void store_close_local(Store **s);
+
 const char *store_path(const Store *s);
 const char *results_library(void); // SQLite's version, "3.40.1"
 

@@ -29,10 +29,8 @@ bool stored_match(const char *pattern, glob_t *out, Error *e) {
     LOCAL_TEXT literal = {0};
     for (bool escape = slash && file_exists(folder); *c; c++)
         text_printf(&literal, "%s%c", escape && c < slash && strchr("*?[\\", *c) ? "\\" : "", *c);
-    bool found = glob(text_get(&literal), GLOB_TILDE, NULL, out) == 0;
-    if (found) return true;
-    globfree(out);
-    return error_input(e, "no store matches '%s'", pattern);
+    return glob(text_get(&literal), GLOB_TILDE, NULL, out) == 0 ||
+           error_input(e, "no store matches '%s'", pattern);
 }
 
 bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e) {
@@ -351,12 +349,10 @@ bool stored_fit_make(StoredFit *out, const StoredSet *set, const char *tsv, cons
 
 bool stored_fits_keep(const char *db, int64_t run, const StoredFit *fits, size_t count, Error *e) {
     bool added;
-    Store *store = store_open(db, STORE_WRITE, NULL, e);
+    LOCAL_STORE *store = store_open(db, STORE_WRITE, NULL, e);
     bool ok = store && store_begin(store, e);
     for (size_t i = 0; ok && i < count; i++) ok = store_fit(store, run, &fits[i].fit, &added, e);
-    ok = ok && store_commit(store, e);
-    store_close(store);
-    return ok;
+    return ok && store_commit(store, e);
 }
 
 bool stored_fits_text(Store *store, int64_t run, Text *out, Error *e) {

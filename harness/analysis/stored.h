@@ -18,7 +18,8 @@ bool stored_run(Store *store, const char *which, int64_t *id, Error *e);
 // The newest run of this hash; 0: there is none.
 bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e);
 
-// The stores that a pattern names ('results/mine/*.db'), for globfree. False with e filled if there is none.
+// The stores that a pattern names ('results/mine/*.db'), for globfree in either case. False with e filled if
+// there is none.
 bool stored_match(const char *pattern, glob_t *out, Error *e);
 
 // A table of all its points: S, CTAR, speedups with their intervals, whether text was left as it is. Give it

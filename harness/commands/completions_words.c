@@ -15,14 +15,14 @@ static void models(UNUSED const char *token, Text *out) { shipped_models(out); }
 
 // Of the store where commands look without --db, the newest first.
 static void runs(UNUSED const char *token, Text *out) {
-    Store *store = file_exists(STORE_DEFAULT) ? store_open(STORE_DEFAULT, STORE_READ, NULL, NULL) : NULL;
+    LOCAL_STORE *store =
+        file_exists(STORE_DEFAULT) ? store_open(STORE_DEFAULT, STORE_READ, NULL, NULL) : NULL;
     Rows *r =
         store ? rows_open(store, "SELECT name FROM run GROUP BY name ORDER BY max(id) DESC LIMIT 100", NULL)
               : NULL;
     if (r) text_puts(out, "last\n");
     while (rows_next(r)) text_printf(out, "%s\n", rows_text(r, 0));
     rows_end(r, true, NULL);
-    store_close(store);
 }
 
 static void figure_names(UNUSED const char *token, Text *out) {
@@ -45,10 +45,9 @@ static void templates(UNUSED const char *token, Text *out) {
 }
 
 static void items(UNUSED const char *token, Text *out) {
-    Catalogue c;
+    LOCAL(catalogue_release) Catalogue c;
     catalogue_open(&c);
     for (int i = 0; i < c.item_count; i++) text_printf(out, "%s\n", c.items[i].name);
-    catalogue_release(&c);
 }
 
 // "lookahead:W=3," and each parameter; "lookahead:mode=" and each of its choices.

@@ -130,13 +130,12 @@ static bool compute(Store **store, const Figure *f, int64_t run, const PlotArgum
 // many.
 static void find_model(const char *name, Text *out) {
     const PublishedItem *item = published_find(name);
-    Published p;
+    LOCAL(published_release) Published p = {0};
     if (!item) return;
     published_open(&p, item);
     for (size_t i = 1; i < p.row_count; i++)
         if (strcmp(p.rows[i].model, p.rows[0].model) != 0) p.row_count = 0;
     if (p.row_count) text_puts(out, p.rows[0].model);
-    published_release(&p);
 }
 
 // run 0: of several.
@@ -234,7 +233,7 @@ static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Erro
     LOCAL_TEXT computed = {0};
     Error chosen = {0}; // a surface need not have the names chosen of a sweep
     int64_t run = 0;
-    Store *store = store_open(a->db, STORE_READ, NULL, e);
+    LOCAL_STORE *store = store_open(a->db, STORE_READ, NULL, e);
     int64_t surface = f->kind == RUN_SURFACE;
     bool ok = store && (a->run ? stored_run(store, a->run, &run, e) &&
                                      rows_one_int(store, "SELECT kind = 'surface' FROM run WHERE id = ?1",
@@ -246,7 +245,6 @@ static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Erro
         if (ok) ok = paper_add(p, store, &own, run, computed.length ? text_get(&computed) : NULL, e);
         else if (!(ok = f->kind == RUN_SURFACE && chosen.kind == ERROR_INPUT)) *e = chosen;
     }
-    store_close(store);
     return ok;
 }
 

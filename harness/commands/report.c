@@ -63,7 +63,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     o.format = (PageFormat)format;
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
     const char *path = a->output ? a->output : own;
-    Store *store = store_open(a->db, STORE_READ, NULL, e);
+    LOCAL_STORE *store = store_open(a->db, STORE_READ, NULL, e);
     LOCAL_TEXT computed = {0}, notes = {0};
     o.notes = &notes;
     bool ok = store && stored_run(store, runs->count ? runs->items[0] : a->run, &which, e) &&
@@ -91,7 +91,6 @@ static bool run(void *options, CommandLine *line, Error *e) {
                                      records_files(&out)),
                            NULL, &a->records, e);
     else if (ok && output_path(&out, 0)) tell_files(&out, path, which);
-    store_close(store);
     return ok;
 }
 

@@ -62,7 +62,7 @@ static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
 
 // Measures what the plan holds, and prints the result.
 static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
-    Ledger l;
+    LOCAL(ledger_close) Ledger l = {0};
     RunResult result;
     LedgerStart start = {.store = p->db ? p->db : o->sweep.db,
                          .config_file = p->file,
@@ -104,7 +104,6 @@ static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *co
                      result.failed + result.skipped, result.diverged, result.seconds, result.harness_s);
         ok = o->json || print_table(&l, &result, e);
     }
-    ledger_close(&l);
     return ok;
 }
 
@@ -125,7 +124,7 @@ static bool open_stored(Plan *p, const char *which, const RunOptions *o, Error *
     int64_t id;
     bool opened = false;
     if (!check_stored_options(o, e)) return false;
-    Store *store = store_open(o->sweep.db, STORE_READ, NULL, e);
+    LOCAL_STORE *store = store_open(o->sweep.db, STORE_READ, NULL, e);
     Rows *r = store && stored_run(store, which, &id, e) ? rows_ask(store, SQL, id, e) : NULL;
     bool ok = r && rows_next(r);
     if (ok && rows_int(r, 4))
@@ -146,9 +145,7 @@ static bool open_stored(Plan *p, const char *which, const RunOptions *o, Error *
                          "makes a new one",
                          p->file);
     if (opened && !ok) plan_release(p);
-    ok = rows_end(r, ok, e);
-    store_close(store);
-    return ok;
+    return rows_end(r, ok, e);
 }
 
 // --- the command

@@ -154,22 +154,17 @@ static bool show(void *options, CommandLine *line, Error *e) {
         return error_input(e, "show: --tokens prints texts, and no table: leave out --tasks and --on");
     if (priced && (records || o->tasks))
         return error_input(e, "show: --on goes with the table alone: 'outpace simulate' has others");
-    Store *store = store_open(o->db, STORE_READ, NULL, e);
-    if (line->words.count == 0 && !records && !o->tasks && !o->tokens && !priced) {
-        bool listed = store && list_runs(store, e);
-        store_close(store);
-        return listed;
-    }
-    bool ok = store && stored_run(store, line->words.items[0], &run, e) &&
-              estimates_ensure(&store, run, o->tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
-              choice_apply(&o->choice, store, run, e) &&
-              (records || query_sentences(rows_named(store, show_sql, "head", run, e), e)) &&
-              (o->tokens  ? stored_tokens(store, run, o->prompt, &o->records, e)
-               : priced   ? print_priced(store, run, &o->of, e)
-               : o->tasks ? table_end(&tasks, stored_task_table(store, run, &tasks, e), e)
-                          : print_all(store, run, &o->records, e));
-    store_close(store);
-    return ok;
+    LOCAL_STORE *store = store_open(o->db, STORE_READ, NULL, e);
+    if (line->words.count == 0 && !records && !o->tasks && !o->tokens && !priced)
+        return store && list_runs(store, e);
+    return store && stored_run(store, line->words.items[0], &run, e) &&
+           estimates_ensure(&store, run, o->tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
+           choice_apply(&o->choice, store, run, e) &&
+           (records || query_sentences(rows_named(store, show_sql, "head", run, e), e)) &&
+           (o->tokens  ? stored_tokens(store, run, o->prompt, &o->records, e)
+            : priced   ? print_priced(store, run, &o->of, e)
+            : o->tasks ? table_end(&tasks, stored_task_table(store, run, &tasks, e), e)
+                       : print_all(store, run, &o->records, e));
 }
 
 const Command command_show = {

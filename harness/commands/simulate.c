@@ -177,7 +177,7 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
 // --- published lengths -----------------------------------------------------------------------------------
 
 static bool run_lengths(const SimulateOptions *o, const char *path, Prediction *p, Error *e) {
-    PublishedLengths l;
+    LOCAL(lengths_release) PublishedLengths l = {0};
     if (o->of.against || o->of.devices)
         return error_input(e, "--against and --devices are of a run, '%s' is a file of lengths", path);
     if (!lengths_open(path, &l, e)) return false;
@@ -189,30 +189,22 @@ static bool run_lengths(const SimulateOptions *o, const char *path, Prediction *
                         !p->pricing.has_draft ? "drafting costs nothing: a bound (--draft-shape)"
                         : o->lengths.block    ? "a draft is one pass"
                                               : "a draft is a pass a token");
-    bool ok = table_end(&t, true, e);
-    lengths_release(&l);
-    return ok;
+    return table_end(&t, true, e);
 }
 
 static bool run(void *options, CommandLine *line, Error *e) {
     const SimulateOptions *o = options;
-    Prediction p;
+    LOCAL(prediction_release) Prediction p = {0};
     int64_t run;
     if (!line->words.count || !o->of.on || !o->of.shape) return command_misused(line->command, e);
     if (!prediction_read(&o->of, &p, e)) return false;
     const char *dot = strrchr(line->words.items[0], '.');
-    if (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) {
-        bool priced = run_lengths(o, line->words.items[0], &p, e);
-        prediction_release(&p);
-        return priced;
-    }
-    Store *store = store_open(o->db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, line->words.items[0], &run, e) &&
-              choice_apply(&o->choice, store, run, e) && prediction_make(&p, store, run, e) &&
-              print(o, store, run, &p, e);
-    prediction_release(&p);
-    store_close(store);
-    return ok;
+    if (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0))
+        return run_lengths(o, line->words.items[0], &p, e);
+    LOCAL_STORE *store = store_open(o->db, STORE_READ, NULL, e);
+    return store && stored_run(store, line->words.items[0], &run, e) &&
+           choice_apply(&o->choice, store, run, e) && prediction_make(&p, store, run, e) &&
+           print(o, store, run, &p, e);
 }
 
 const Command command_simulate = {

@@ -106,12 +106,11 @@ static void read_part(const char *path, Part *out) {
     Error e = {0};
     int64_t run;
     *out = (Part){.state = "-"};
-    Store *s = store_open(path, STORE_READ, &(StoreOptions){.wait_s = 2}, &e);
+    LOCAL_STORE *s = store_open(path, STORE_READ, &(StoreOptions){.wait_s = 2}, &e);
     if (!s || !stored_run(s, NULL, &run, &e) || !read_run(s, run, out, &e)) {
         snprintf(out->why, sizeof out->why, "%.199s", e.text);
         out->done = out->total = 0;
     }
-    store_close(s);
 }
 
 // --- all of them -------------------------------------------------------------------------------------------
@@ -243,14 +242,12 @@ static int by_number(const void *a, const void *b) {
 }
 
 static bool print_stores(const StatusOptions *o, bool clear, bool *ended, Error *e) {
-    glob_t found;
+    LOCAL(globfree) glob_t found = {0};
     char *one = (char *)(size_t)o->db;
     if (!o->stores) return print_status(&one, 1, &o->records, clear, ended, e);
     if (!stored_match(o->stores, &found, e)) return false;
     qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_number);
-    bool ok = print_status(found.gl_pathv, found.gl_pathc, &o->records, clear, ended, e);
-    globfree(&found);
-    return ok;
+    return print_status(found.gl_pathv, found.gl_pathc, &o->records, clear, ended, e);
 }
 
 static bool status(void *options, UNUSED CommandLine *line, Error *e) {

@@ -113,18 +113,16 @@ static bool sql(void *options, CommandLine *line, Error *e) {
         return error_input(e, "sql: the query on standard input must be text of less than %d bytes",
                            (int)MOST_QUERY);
     from_input[n] = 0;
-    Store *s = store_open(o->db, STORE_READ, &(StoreOptions){.most_bytes = MOST_MEMORY}, e);
+    LOCAL_STORE *s = store_open(o->db, STORE_READ, &(StoreOptions){.most_bytes = MOST_MEMORY}, e);
     const char *query = piped ? from_input : line->words.items[0],
                *format = o->records.csv ? "csv" : o->format;
-    bool ok = s != NULL;
-    if (ok && o->records.json && o->records.csv) ok = error_input(e, "--json and --csv do not go together");
-    else if (ok && o->records.json) ok = print_array(s, query, e);
-    else if (ok && strcmp(format, "csv") == 0) ok = store_export_csv(s, query, 0, stdout, e);
-    else if (ok && strcmp(format, "jsonl") == 0) ok = store_export_jsonl(s, query, 0, stdout, e);
-    else if (ok && strcmp(format, "table") == 0) ok = print_table(s, query, e);
-    else if (ok) ok = error_input(e, "sql: --format is '%s', must be table, csv or jsonl", format);
-    store_close(s);
-    return ok;
+    if (!s) return false;
+    if (o->records.json && o->records.csv) return error_input(e, "--json and --csv do not go together");
+    if (o->records.json) return print_array(s, query, e);
+    if (strcmp(format, "csv") == 0) return store_export_csv(s, query, 0, stdout, e);
+    if (strcmp(format, "jsonl") == 0) return store_export_jsonl(s, query, 0, stdout, e);
+    if (strcmp(format, "table") == 0) return print_table(s, query, e);
+    return error_input(e, "sql: --format is '%s', must be table, csv or jsonl", format);
 }
 
 const Command command_sql = {.name = "sql",
@@ -159,20 +157,17 @@ EMBED(store_sql, "harness/commands/store.sql")
 
 // A store that is refused makes no store, and leaves one as it is.
 static bool merge_all(char *const *paths, size_t count, const StoreCommandOptions *o, int *code, Error *e) {
-    bool ok = true;
-    for (size_t i = 0; i < count && ok; i++) {
-        Store *source = store_open(paths[i], STORE_READ, NULL, e);
-        ok = source && store_check_sums(source, e);
-        store_close(source);
+    for (size_t i = 0; i < count; i++) {
+        LOCAL_STORE *source = store_open(paths[i], STORE_READ, NULL, e);
+        if (!source || !store_check_sums(source, e)) return false;
     }
-    Store *s = ok ? store_open(o->db, STORE_WRITE, NULL, e) : NULL;
+    LOCAL_STORE *s = store_open(o->db, STORE_WRITE, NULL, e);
+    bool ok = s != NULL;
     json_t *rows = records_asked(&o->records) ? json_array() : NULL;
-    ok = s != NULL;
     for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], rows, code, e);
     Rows *r = ok ? rows_named(s, store_sql, "machines", 0, e) : NULL;
     while (rows_next(r)) fprintf(rows ? stderr : stdout, "%s\n", SHOWN(rows_text(r, 0)));
     ok = rows_end(r, ok, e);
-    store_close(s);
     if (ok && rows) return records_print(rows, NULL, &o->records, e);
     json_decref(rows);
     return ok;
@@ -180,14 +175,12 @@ static bool merge_all(char *const *paths, size_t count, const StoreCommandOption
 
 static bool merge(void *options, CommandLine *line, Error *e) {
     StoreCommandOptions *o = options;
-    glob_t found;
+    LOCAL(globfree) glob_t found = {0};
     if ((line->words.count > 0) == (o->stores != NULL)) return command_misused(line->command, e);
     if (!o->stores)
         return merge_all((char *const *)line->words.items, (size_t)line->words.count, o, &line->code, e);
     if (!stored_match(o->stores, &found, e)) return false;
-    bool ok = merge_all(found.gl_pathv, found.gl_pathc, o, &line->code, e);
-    globfree(&found);
-    return ok;
+    return merge_all(found.gl_pathv, found.gl_pathc, o, &line->code, e);
 }
 
 static const Command MERGE = {.name = "store merge",
@@ -222,10 +215,8 @@ static bool collect(Store *s, const Words *names, const Records *records, Error 
 static bool gc(void *options, CommandLine *line, Error *e) {
     StoreCommandOptions *o = options;
     StoreMode mode = file_exists(o->db) ? STORE_WRITE : STORE_READ; // gc makes no store
-    Store *s = store_open(o->db, mode, NULL, e);
-    bool ok = s && (!o->check || store_check(s, e)) && collect(s, &line->words, &o->records, e);
-    store_close(s);
-    return ok;
+    LOCAL_STORE *s = store_open(o->db, mode, NULL, e);
+    return s && (!o->check || store_check(s, e)) && collect(s, &line->words, &o->records, e);
 }
 
 static const Command GC = {.name = "store gc",

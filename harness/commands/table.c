@@ -70,15 +70,14 @@ static bool run_tasks(const TableArguments *a, Error *e) {
     RecordTable table;
     int64_t run;
     if (!find_format(a->format, &format, e)) return false;
-    Store *store = store_open(a->db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, a->run, &run, e) &&
-              estimates_ensure(&store, run, ESTIMATES_OF_TASKS, e) && choice_apply(&a->choice, store, run, e);
-    if (ok && format == TABLE_TEXT) ok = table_end(&table, stored_task_table(store, run, &table, e), e);
-    else if (ok && format == TABLE_CSV) ok = store_export_csv(store, stored_tasks, run, stdout, e);
-    else if (ok && format == TABLE_JSON) ok = store_export_jsonl(store, stored_tasks, run, stdout, e);
-    else if (ok) ok = print_page(store, run, format == TABLE_MD ? PAGE_MD : PAGE_TEX, e);
-    store_close(store);
-    return ok;
+    LOCAL_STORE *store = store_open(a->db, STORE_READ, NULL, e);
+    if (!store || !stored_run(store, a->run, &run, e) ||
+        !estimates_ensure(&store, run, ESTIMATES_OF_TASKS, e) || !choice_apply(&a->choice, store, run, e))
+        return false;
+    if (format == TABLE_TEXT) return table_end(&table, stored_task_table(store, run, &table, e), e);
+    if (format == TABLE_CSV) return store_export_csv(store, stored_tasks, run, stdout, e);
+    if (format == TABLE_JSON) return store_export_jsonl(store, stored_tasks, run, stdout, e);
+    return print_page(store, run, format == TABLE_MD ? PAGE_MD : PAGE_TEX, e);
 }
 
 // --- runs here -----------------------------------------------------------------------------------
@@ -200,7 +199,7 @@ static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
 static bool print_catalogue(const TableArguments *a, const char *name, Error *e) {
     LOCAL_MEMORY Catalogue *c = mem_new(1, sizeof *c);
     const CatalogueItem *item = NULL;
-    Store *store = NULL; // without one nothing was run yet; claims query an empty one
+    LOCAL_STORE *store = NULL; // without one nothing was run yet; claims query an empty one
     bool there = file_exists(a->db), ok;
     catalogue_open(c);
     ok = a->claims || !name || (item = catalogue_find(c, name, e));
@@ -211,7 +210,6 @@ static bool print_catalogue(const TableArguments *a, const char *name, Error *e)
     ok = ok && (a->claims ? print_claims(c, store, e)
                 : item    ? print_item(item, store, e)
                           : print_items(c, store, &a->records, e));
-    store_close(store);
     catalogue_release(c);
     return ok;
 }
@@ -235,23 +233,18 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (!item) return error_input(e, "there is no table '%s'; 'outpace table' lists them", name);
     if (!find_format(a->format, &format, e)) return false;
     if (access(a->db, F_OK) != 0 && !a->run) return catalogue_none(item->name, a->db, e);
-    Published p;
-    Table t = {0};
+    LOCAL(published_release) Published p;
+    LOCAL(table_release) Table t = {0};
     LOCAL_TEXT text = {0};
     published_open(&p, item);
-    Store *store = store_open(a->db, STORE_READ, NULL, e);
+    LOCAL_STORE *store = store_open(a->db, STORE_READ, NULL, e);
     bool ok = store && (a->run ? stored_run(store, a->run, &which, e)
                                : table_run_find(store, name, p.kind, &which, e) &&
                                      (which || catalogue_none(name, a->db, e)));
     ok = ok && estimates_ensure(&store, which, ESTIMATES_OF_POINTS, e) &&
-         choice_apply(&a->choice, store, which, e) && table_make(store, which, item, &t, e);
-    if (ok) {
-        ok = table_run_chosen(store, which, &t, e) && table_print(&t, format, terminal_width(), &text);
-        if (ok) fputs(text_get(&text), stdout);
-        table_release(&t);
-    }
-    published_release(&p);
-    store_close(store);
+         choice_apply(&a->choice, store, which, e) && table_make(store, which, item, &t, e) &&
+         table_run_chosen(store, which, &t, e) && table_print(&t, format, terminal_width(), &text);
+    if (ok) fputs(text_get(&text), stdout);
     return ok;
 }
 

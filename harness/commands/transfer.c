@@ -160,14 +160,13 @@ static bool export(void *options, CommandLine *line, Error *e) {
     bool answers = strcmp(o->format, "spec-bench") == 0, known = answers || strcmp(o->format, "csv") == 0 ||
                                                                  strcmp(o->format, "jsonl") == 0 ||
                                                                  strcmp(o->format, "perfetto") == 0;
-    Store *s = store_open(o->of.db, STORE_READ, NULL, e);
-    bool ok = s && stored_run(s, line->words.items[0], &run, e) && choice_apply(&o->choice, s, run, e);
-    if (ok && !known)
-        ok = error_input(e, "store export: --format is '%s', must be csv, jsonl, perfetto or spec-bench",
-                         o->format);
-    ok = ok && (answers ? export_passes : export_rows)(s, run, o, e);
-    store_close(s);
-    return ok;
+    LOCAL_STORE *s = store_open(o->of.db, STORE_READ, NULL, e);
+    if (!s || !stored_run(s, line->words.items[0], &run, e) || !choice_apply(&o->choice, s, run, e))
+        return false;
+    if (!known)
+        return error_input(e, "store export: --format is '%s', must be csv, jsonl, perfetto or spec-bench",
+                           o->format);
+    return (answers ? export_passes : export_rows)(s, run, o, e);
 }
 
 const Command command_store_export = {
@@ -211,15 +210,12 @@ static const struct {
 
 static bool import_into(const char *db, StoreMode mode, int kind, const StoreImport *from,
                         const StoreImport *baseline, StoreImported *out, Error *e) {
-    Store *s = store_open(db, mode, NULL, e);
+    LOCAL_STORE *s = store_open(db, mode, NULL, e);
     const StoreImport *base = baseline->bytes ? baseline : NULL;
-    bool ok = s && store_begin(s, e) &&
-              (kind == KIND_STEPS ? store_import_steps(s, from, out, e)
-                                  : store_import_records(s, (RecordKind)kind, from, base, out, e)) &&
-              estimates_make(s, out->run, ESTIMATES_OF_TASKS, e) && store_commit(s, e);
-    if (!ok && s) store_rollback(s);
-    store_close(s);
-    return ok;
+    return s && store_begin(s, e) &&
+           (kind == KIND_STEPS ? store_import_steps(s, from, out, e)
+                               : store_import_records(s, (RecordKind)kind, from, base, out, e)) &&
+           estimates_make(s, out->run, ESTIMATES_OF_TASKS, e) && store_commit(s, e);
 }
 
 static bool import(void *options, CommandLine *line, Error *e) {

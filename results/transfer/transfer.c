@@ -112,7 +112,7 @@ bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error
 // NULL with e filled.
 static json_t *rows_json(Store *s, const char *name, int64_t first, int64_t second,
                          bool (*each)(Store *s, int64_t sample, json_t *object, Error *e), Error *e) {
-    json_t *list = json_array();
+    json_auto_t *list = json_array();
     Rows *r = rows_named(s, results_transfer, name, first, e);
     if (rows_parameters(r) > 1) rows_bind_int(r, 2, second);
     bool ok = true;
@@ -121,9 +121,7 @@ static json_t *rows_json(Store *s, const char *name, int64_t first, int64_t seco
         ok = !each || each(s, first, object, e);
         json_array_append_new(list, object);
     }
-    if (rows_end(r, ok, e)) return list;
-    json_decref(list);
-    return NULL;
+    return rows_end(r, ok, e) ? json_incref(list) : NULL;
 }
 
 // Takes the list and adds it under `key` unless it is empty. False for NULL.
@@ -193,9 +191,8 @@ static bool add_scores(Store *s, json_t *sample, int64_t id, Error *e) {
 }
 
 static bool add_divergence(Store *s, json_t *sample, int64_t id, Error *e) {
-    json_t *list = rows_json(s, "divergence", id, 0, NULL, e);
+    json_auto_t *list = rows_json(s, "divergence", id, 0, NULL, e);
     if (json_array_size(list)) json_object_set(sample, "divergence", json_array_get(list, 0));
-    json_decref(list);
     return list != NULL;
 }
 
@@ -249,14 +246,12 @@ static json_t *run_json(Store *s, int64_t run, Error *e) {
                  {"datasets", NULL},
                  {"starts", add_to_start},
                  {"points", add_to_point}};
-    json_t *rows = rows_json(s, "run", run, 0, NULL, e), *all = json_incref(json_array_get(rows, 0));
+    json_auto_t *rows = rows_json(s, "run", run, 0, NULL, e);
+    json_t *all = json_array_get(rows, 0);
     bool ok = all != NULL;
     for (size_t i = 0; ok && i < sizeof LISTS / sizeof *LISTS; i++)
         ok = add_list(all, LISTS[i].key, rows_json(s, LISTS[i].key, run, 0, LISTS[i].each, e));
-    json_decref(rows);
-    if (ok) return all;
-    json_decref(all);
-    return NULL;
+    return ok ? json_incref(all) : NULL;
 }
 
 bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e) {
@@ -370,7 +365,7 @@ static Store *open_other(const Store *s, const char *path, Error *e) {
 
 bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e) {
     *out = (StoreMerged){0};
-    Store *other = open_other(s, path, e);
+    LOCAL_STORE *other = open_other(s, path, e);
     if (!other) return false;
     bool ok = store_attach(s, other, e);
     if (ok) {
@@ -380,6 +375,5 @@ bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e) {
     // SQLite does not report which of the two files is damaged.
     Error of_other = {0};
     if (!ok && e && e->kind == ERROR_SYSTEM && !store_check(other, &of_other)) *e = of_other;
-    store_close(other);
     return ok || error_within(e, "merging '%s'", path);
 }
