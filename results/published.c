@@ -59,14 +59,6 @@ static const char COLUMNS[] =
     "row\tmodel\tdataset\ttask\tprompts\tmethod\tgeneration\tdtype\tdevice\tmetric\tvalue\tspread\tnote";
 enum { CELLS = sizeof(PublishedRow) / sizeof(char *) };
 
-// Cuts the text before `end`, which becomes a NUL. *at moves behind it, to NULL if there is no `end`.
-static char *cut(char **at, char end) {
-    char *from = *at, *stop = strchr(from, end);
-    *at = stop ? stop + 1 : NULL;
-    if (stop) *stop = 0;
-    return from;
-}
-
 // "# key: value"
 static void read_head(Published *p, char *line) {
     char *value = strstr(line, ": "), *equals;
@@ -95,7 +87,7 @@ static void add_row(Published *p, char *line) {
     PublishedRow *row = LIST_ADD(p->rows, p->row_count, p->capacity);
     for (const char **cell = (const char **)row; cell < (const char **)row + CELLS; cell++) {
         assert(line);
-        *cell = cut(&line, '\t');
+        *cell = strsep(&line, "\t");
     }
     assert(!line && row->value[0] && published_metric(p, row->metric));
 }
@@ -104,7 +96,7 @@ void published_open(Published *out, const PublishedItem *item) {
     bool named = false; // the line of names has been read
     *out = (Published){.kind = "sweep", .bytes = mem_text(item->bytes, (size_t)(item->end - item->bytes))};
     for (char *at = out->bytes; at && *at;) {
-        char *line = cut(&at, '\n');
+        char *line = strsep(&at, "\n");
         if (named) add_row(out, line);
         else if (line[0] == '#') read_head(out, line);
         else named = strcmp(line, COLUMNS) == 0;

@@ -113,14 +113,6 @@ typedef struct {
     int count;
 } Header;
 
-// Cuts the first field off; NULL after the last.
-static char *next_field(char **rest) {
-    char *field = *rest, *tab = field ? strchr(field, '\t') : NULL;
-    if (tab) *tab = 0;
-    *rest = tab ? tab + 1 : NULL;
-    return field;
-}
-
 static const Column *find_column(PointReader *r, const char *name) {
     for (size_t i = 0; i < COLUMN_COUNT; i++)
         if (strcmp(COLUMNS[i].name, name) == 0) return &COLUMNS[i];
@@ -138,7 +130,7 @@ static const Column *find_column(PointReader *r, const char *name) {
 
 static bool read_header(PointReader *r, char *line, Header *header, unsigned *columns) {
     unsigned seen = 0;
-    for (char *name; (name = next_field(&line));) {
+    for (char *name; (name = strsep(&line, "\t"));) {
         const Column *c = find_column(r, name);
         if (!c) return false;
         unsigned bit = 1u << (c - COLUMNS);
@@ -176,7 +168,7 @@ static bool read_row(PointReader *r, char *line, const Header *header) {
     raw->row.line = r->line;
     raw->row.steps = 1;
     for (int i = 0; i < header->count; i++) {
-        char *text = next_field(&line);
+        char *text = strsep(&line, "\t");
         if (!text || !*text)
             return error_input(r->e, "%s:%d: column '%s' is empty", r->place, r->line, header->at[i]->name);
         if (!read_field(r, header->at[i], text, raw)) return false;
@@ -188,12 +180,9 @@ static bool read_row(PointReader *r, char *line, const Header *header) {
 
 static bool read_lines(PointReader *r, char *text, unsigned *columns) {
     Header header = {.count = 0};
-    for (char *rest = text; rest;) {
-        char *line = rest, *end = strchr(line, '\n');
-        rest = end ? end + 1 : NULL;
-        if (!end) end = line + strlen(line);
-        *end = 0;
-        if (end > line && end[-1] == '\r') end[-1] = 0; // either system's end of a line
+    for (char *line; (line = strsep(&text, "\n"));) {
+        size_t n = strlen(line);
+        if (n && line[n - 1] == '\r') line[n - 1] = 0; // either system's end of a line
         r->line++;
         if (*line == '#' || *line == 0) continue;
         bool ok = header.count ? read_row(r, line, &header) : read_header(r, line, &header, columns);

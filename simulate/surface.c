@@ -40,12 +40,7 @@ typedef struct {
 // Cuts the line at its commas; gives the number of fields.
 static int cut(char *line, char **fields) {
     int count = 0;
-    while (line && count < MOST_FIELDS) {
-        char *comma = strchr(line, ',');
-        fields[count++] = line;
-        if (comma) *comma = 0;
-        line = comma ? comma + 1 : NULL;
-    }
+    while (line && count < MOST_FIELDS) fields[count++] = strsep(&line, ",");
     return count;
 }
 
@@ -113,8 +108,7 @@ static bool read_point(SurfaceReader *r, char *line, SurfacePoint *out) {
 
 static bool read_lines(SurfaceReader *r, char *text, Surface *out) {
     bool header = false;
-    for (char *line = text, *next; line; line = next) {
-        if ((next = strchr(line, '\n'))) *next++ = 0;
+    for (char *line; (line = strsep(&text, "\n"));) {
         size_t length = strlen(line);
         if (length && line[length - 1] == '\r') line[length - 1] = 0;
         r->line++;
@@ -264,14 +258,12 @@ static SurfaceError error_of(const Surface *s, const Hardware *h, const StepMode
 
 SurfaceError surface_error(const Surface *s, const Hardware *machine, const StepModel *model, int low,
                            int high) {
-    double *errors = mem_new((size_t)s->count, sizeof *errors);
+    LOCAL_MEMORY double *errors = mem_new((size_t)s->count, sizeof *errors);
     int count = 0;
     for (int i = 0; i < s->count; i++)
         if (s->points[i].step.rows >= low && s->points[i].step.rows <= high)
             errors[count++] = error_at(&s->points[i], machine, model);
-    SurfaceError out = sum_up(errors, count);
-    mem_free(errors);
-    return out;
+    return sum_up(errors, count);
 }
 
 bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model, SurfaceFit *out, Error *e) {
@@ -314,17 +306,15 @@ bool surface_leave_context(const Surface *s, const Hardware *start, const StepMo
                            Error *e) {
     size_t count = (size_t)s->count;
     LOCAL_MEMORY double *errors = mem_new(count, sizeof *errors);
-    Surface cut = {mem_new(count, sizeof *cut.points), s->count};
+    LOCAL(surface_release) Surface cut = {mem_new(count, sizeof *cut.points), s->count};
     int n = 0;
-    bool ok = true;
     memcpy(cut.points, s->points, count * sizeof *cut.points);
-    for (int i = 0; ok && i < s->count; i++) {
+    for (int i = 0; i < s->count; i++) {
         SurfaceFit fit;
         if (!is_first(s, i) || hold_out_context(&cut, s->points[i].step.context) < 2) continue;
-        ok = surface_fit(&cut, start, model, &fit, e);
-        if (ok) n = add_errors(&cut, &fit.machine, model, true, errors, n);
+        if (!surface_fit(&cut, start, model, &fit, e)) return false;
+        n = add_errors(&cut, &fit.machine, model, true, errors, n);
     }
-    if (ok) *out = sum_up(errors, n);
-    surface_release(&cut);
-    return ok;
+    *out = sum_up(errors, n);
+    return true;
 }
