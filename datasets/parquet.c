@@ -226,9 +226,8 @@ static bool read_group(Parquet *p, const ParquetGroup *g, TakeRow *take_row, voi
 
 static void release(Parquet *p) {
     end_group(p);
-    for (size_t i = 0; i < p->column_count; i++) {
+    for (size_t i = 0; i < p->column_count; i++)
         MEM_FREE(p->columns[i].definitions, p->columns[i].repetitions, p->columns[i].values);
-    }
     MEM_FREE(p->columns, p->nodes, p->source.kept);
     parquet_footer_release(&p->footer);
 }
@@ -238,13 +237,13 @@ bool parquet_is(const char *bytes, size_t n) { return n >= 4 && memcmp(bytes, "P
 bool parquet_each(const char *bytes, size_t n, const char *file, size_t most, TakeRow *take_row, void *state,
                   Error *e) {
     const uint8_t *at = (const uint8_t *)bytes;
+    LOCAL(release)
     Parquet p = {.source = {.bytes = at, .size = n, .file = file, .left = most, .most = most}};
-    bool ok = parquet_footer(&p.footer, at, n, file, e) && place_all(&p, e);
+    if (!parquet_footer(&p.footer, at, n, file, e) || !place_all(&p, e)) return false;
     const ParquetGroup *groups = p.footer.groups.items;
-    for (size_t i = 0; ok && i < p.footer.groups.count; i++) {
-        ok = read_group(&p, &groups[i], take_row, state, e);
+    for (size_t i = 0; i < p.footer.groups.count; i++) {
+        if (!read_group(&p, &groups[i], take_row, state, e)) return false;
         end_group(&p);
     }
-    release(&p);
-    return ok;
+    return true;
 }

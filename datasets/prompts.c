@@ -323,17 +323,15 @@ static int by_id(const void *a, const void *b) {
 }
 
 bool prompts_check_ids(const Dataset *d, const char *file, Error *e) {
-    const DatasetPrompt **sorted = mem_new(d->count, sizeof *sorted);
-    bool ok = true;
+    LOCAL_MEMORY const DatasetPrompt **sorted = mem_new(d->count, sizeof *sorted);
     for (size_t i = 0; i < d->count; i++) sorted[i] = &d->prompts[i];
     qsort(sorted, d->count, sizeof *sorted, by_id);
-    for (size_t i = 1; ok && i < d->count; i++)
+    for (size_t i = 1; i < d->count; i++)
         if (strcmp(sorted[i - 1]->id, sorted[i]->id) == 0 && strcmp(sorted[i - 1]->set, sorted[i]->set) == 0)
-            ok = error_input(e,
-                             "'%s': the rows at %zu and %zu have the same id '%s' in '%s': give each its own",
-                             file, sorted[i - 1]->row, sorted[i]->row, sorted[i]->id, sorted[i]->set);
-    mem_free(sorted);
-    return ok;
+            return error_input(
+                e, "'%s': the rows at %zu and %zu have the same id '%s' in '%s': give each its own", file,
+                sorted[i - 1]->row, sorted[i]->row, sorted[i]->id, sorted[i]->set);
+    return true;
 }
 
 // Appends the length, then the text: no two lists of texts give the same bytes.

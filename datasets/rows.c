@@ -71,24 +71,20 @@ static bool take_json(const Row *at, const json_t *json, TakeRow *take, void *st
 
 static bool take_line(const Row *at, const char *line, size_t n, TakeRow *take, void *state, Error *e) {
     json_error_t why;
-    json_t *json = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    json_auto_t *json = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
     if (!json)
         return error_input(
             e, "'%s', line %zu, column %d: is not JSON: %s; lines of plain text are of the format text",
             at->file, at->number, why.column, json_why(&why));
-    bool ok = take_json(at, json, take, state, e);
-    json_decref(json);
-    return ok;
+    return take_json(at, json, take, state, e);
 }
 
 static bool take_text(const Row *at, const char *line, size_t n, TakeRow *take, void *state, Error *e) {
-    json_t *json = memchr(line, 0, n) ? NULL : json_pack("{s:s%}", "prompt", line, n); // NULL: not UTF-8
+    json_auto_t *json = memchr(line, 0, n) ? NULL : json_pack("{s:s%}", "prompt", line, n); // NULL: not UTF-8
     if (!json)
         return error_input(e, "'%s', line %zu: is not text in UTF-8: convert it, as with iconv", at->file,
                            at->number);
-    bool ok = take_json(at, json, take, state, e);
-    json_decref(json);
-    return ok;
+    return take_json(at, json, take, state, e);
 }
 
 static bool each_line(const char *bytes, size_t n, const char *file, RowsKind kind, TakeRow *take,
@@ -121,14 +117,12 @@ static bool take_item(const Row *at, const char **from, const char *end, TakeRow
     size_t rest = (size_t)(end - *from), n = rest < MOST_LINE ? rest : MOST_LINE;
     json_error_t why;
     if (rest && **from != '{') return take_json(at, NULL, take, state, e);
-    json_t *json = json_loadb(*from, n, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &why);
+    json_auto_t *json = json_loadb(*from, n, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &why);
     if (!json)
         return error_input(e, "'%s', row %zu, line %d of it: is not JSON%s: %s", at->file, at->number,
                            why.line, rest > n ? ", or longer than 16 MB" : "", json_why(&why));
     *from += why.position; // the bytes that were read
-    bool ok = take_json(at, json, take, state, e);
-    json_decref(json);
-    return ok;
+    return take_json(at, json, take, state, e);
 }
 
 static bool each_item(const char *bytes, size_t n, const char *file, TakeRow *take, void *state, Error *e) {

@@ -288,8 +288,8 @@ static bool name_files(Files *f, const char *path, PlotFormat format, Error *e) 
 static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, const PlotOptions *o,
                      Output *out, Error *e) {
     static const char *const ENDS[TEX_FILES] = {".tex", ".pdf", ".eps"};
-    Text script = {0}, path = {0}, names[TEX_FILES] = {{0}}, drawn[TEX_FILES] = {{0}},
-         again[TEX_FILES] = {{0}};
+    LOCAL_TEXT script = {0}, path = {0};
+    Text names[TEX_FILES] = {{0}}, drawn[TEX_FILES] = {{0}}, again[TEX_FILES] = {{0}};
     for (int i = 0; i < TEX_FILES; i++) text_printf(&names[i], "%s%s", text_get(&f->included), ENDS[i]);
     script_put(figure, d, o, NULL, text_get(&names[TEX_FILE]), &script);
     bool ok = run_in_folder(run_of(o), &script, names, drawn, e) &&
@@ -307,8 +307,6 @@ static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, co
         text_release(&drawn[i]);
         text_release(&again[i]);
     }
-    text_release(&script);
-    text_release(&path);
     return ok;
 }
 
@@ -321,7 +319,7 @@ static bool add_beside(Output *out, const Files *f, const char *end, const Text 
 // Adds the numbers, and the script that draws them.
 static bool add_sources(Output *out, const Files *f, const Figure *figure, const PlotData *d,
                         const PlotOptions *o, Error *e) {
-    Text script = {0}, data = {0}, data_name = {0}, tex_name = {0};
+    LOCAL_TEXT script = {0}, data = {0}, data_name = {0}, tex_name = {0};
     text_printf(&data_name, "%s.dat", f->name);
     text_printf(&tex_name, "%s.tex", text_get(&f->included));
     plot_data_text(d, &data);
@@ -329,10 +327,7 @@ static bool add_sources(Output *out, const Files *f, const Figure *figure, const
     text_printf(&script, "# " DRAWN_BY "\n");
     script_put(figure, d, o, text_get(&data_name), o->format == PLOT_TEX ? text_get(&tex_name) : f->name,
                &script);
-    bool ok = add_beside(out, f, ".dat", &data, e) && add_beside(out, f, ".gp", &script, e);
-    Text *all[] = {&script, &data, &data_name, &tex_name};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) text_release(all[i]);
-    return ok;
+    return add_beside(out, f, ".dat", &data, e) && add_beside(out, f, ".gp", &script, e);
 }
 
 bool plot_draw(const Figure *figure, const PlotData *d, const PlotOptions *o, const char *path, Output *out,

@@ -204,7 +204,7 @@ static void set_predictions(const Sample *s, Fit *out) {
 }
 
 static void add_other(const Points *points, FitOptions o, bool flip_bonus, bool flip_filling, Fit *out) {
-    Sample s;
+    LOCAL(sample_release) Sample s;
     LeastSquares fit;
     if (flip_bonus) o.bonus_dropped = !o.bonus_dropped;
     if (flip_filling) o.output = 0;
@@ -215,7 +215,6 @@ static void add_other(const Points *points, FitOptions o, bool flip_bonus, bool 
         other->alpha = fit.alpha, other->f = 1 / fit.phi;
         other->rms = sqrt(residual_squares(&s, fit.alpha, fit.phi) / s.fitted);
     }
-    sample_release(&s);
 }
 
 static bool choose_best(Fit *out, Error *e) {

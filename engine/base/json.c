@@ -100,17 +100,15 @@ char *json_text(const json_t *value, size_t flags) {
 }
 
 bool json_print(json_t *value, size_t flags, FILE *out) {
-    char *text = json_text(value, flags);
+    LOCAL_MEMORY char *text = json_text(value, flags);
     if (text) fprintf(out, "%s\n", text);
-    mem_free(text);
     json_decref(value);
     return text != NULL;
 }
 
 bool json_append(json_t *value, size_t flags, Text *out) {
-    char *text = json_text(value, flags);
+    LOCAL_MEMORY char *text = json_text(value, flags);
     if (text) text_puts(out, text);
-    mem_free(text);
     json_decref(value);
     return text != NULL;
 }

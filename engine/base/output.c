@@ -65,10 +65,9 @@ static bool is_read(const char *input, const struct stat *file) {
         LOCAL_MEMORY char *path = mem_printf("%s%s", input, ENDS[i]);
         found = names(path, file);
     }
-    glob_t all;
+    LOCAL(globfree) glob_t all = {0};
     if (found || glob(input, GLOB_TILDE, NULL, &all)) return found;
     for (size_t i = 0; i < all.gl_pathc && !found; i++) found = names(all.gl_pathv[i], file);
-    globfree(&all);
     return found;
 }
 

@@ -110,25 +110,22 @@ static bool measure_bf16(Probe *p, double *rate, bool *wide, Error *e) {
 
 bool cuda_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
     GpuFacts facts;
-    Probe p;
     int ordinal = o->cards.ordinal[0];
     bool wide = false;
     *out = (Ceilings){.isa = NULL};
     if (!device_find(ordinal, &facts, e)) return false;
+    LOCAL(probe_close) Probe p;
     bool ok = probe_open(&p, ordinal, &facts, e) && measure(&p, read_memory, false, &out->bytes_per_s, e) &&
               measure_bf16(&p, &out->operations_per_s[COMPUTE_BF16], &wide, e) &&
               measure(&p, multiply_fma, true, &out->operations_per_s[COMPUTE_F32], e);
     out->isa = wide ? "wgmma bf16, fma f32" : "mma.sync bf16, fma f32";
     out->operations_per_s[COMPUTE_F16] = out->operations_per_s[COMPUTE_BF16]; // the same cores, as fast
-    probe_close(&p);
     return ok;
 }
 
 bool cuda_copy_rate(int ordinal, double *bytes_per_s, Error *e) {
     GpuFacts facts;
-    Probe p;
     if (!device_find(ordinal, &facts, e)) return false;
-    bool ok = probe_open(&p, ordinal, &facts, e) && measure(&p, copy_memory, false, bytes_per_s, e);
-    probe_close(&p);
-    return ok;
+    LOCAL(probe_close) Probe p;
+    return probe_open(&p, ordinal, &facts, e) && measure(&p, copy_memory, false, bytes_per_s, e);
 }

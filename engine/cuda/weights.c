@@ -492,8 +492,6 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
 }
 
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e) {
-    Loader l;
-    bool ok = loader_open(&l, c, e) && load_all(&l, progress, e);
-    loader_close(&l);
-    return ok;
+    LOCAL(loader_close) Loader l;
+    return loader_open(&l, c, e) && load_all(&l, progress, e);
 }

@@ -307,7 +307,7 @@ static bool name_file(const Wanted *x, TableFile *file, Error *e) {
 
 // Another process may have kept rows in the meantime, which stay; or larger ones, which serve.
 static bool keep(const TableFile *file, const Session *target, TokenTable *t, Error *e) {
-    TokenTable kept;
+    LOCAL(token_table_release) TokenTable kept = {0};
     size_t ids = (size_t)t->k * (size_t)t->w;
     bool loaded = table_file_load(file, t->tokens, target->shape.vocab, &kept);
     bool same = loaded && kept.k == t->k && kept.w == t->w,
@@ -315,7 +315,6 @@ static bool keep(const TableFile *file, const Session *target, TokenTable *t, Er
     for (int x = 0; same && x < t->tokens; x++)
         if (!token_table_has(t, x))
             memcpy(token_table_row(t, x, 0), token_table_row(&kept, x, 0), ids * sizeof *t->ids);
-    token_table_release(&kept);
     return larger_one || table_file_save(file, t, e);
 }
 
@@ -468,9 +467,8 @@ bool unigram_table(const MethodEnv *env, UnigramOrder order, int k, TokenTable *
         return error_input(e,
                            "unigrams are made from the model's embeddings, and this device has no weights");
     text_printf(&x.made_how, "unigrams, order %d", (int)order);
-    TableFile file = {0};
+    LOCAL(table_file_release) TableFile file = {0};
     bool ok = obtain(&x, &file, out, e);
-    table_file_release(&file);
     text_release(&x.made_how);
     return ok;
 }

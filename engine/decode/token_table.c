@@ -115,13 +115,14 @@ void table_file_release(TableFile *f) {
 }
 
 bool table_file_load(const TableFile *f, int tokens, int vocab, TokenTable *t) {
-    char *bytes, key[SHA256_TEXT];
+    LOCAL_MEMORY char *bytes = NULL;
+    char key[SHA256_TEXT];
     size_t n, most = IDS_AT + 4 * (size_t)tokens * TOKEN_TABLE_MAX_K * TOKEN_TABLE_MAX_W;
     *t = (TokenTable){0};
     if (!f->path || !file_read(f->path, most, &bytes, &n, NULL)) return false;
-    bool ok = token_table_parse(bytes, n, f->path, vocab, t, key, NULL);
-    mem_free(bytes);
-    if (ok && t->tokens == tokens && strcmp(key, f->key) == 0) return true;
+    if (token_table_parse(bytes, n, f->path, vocab, t, key, NULL) && t->tokens == tokens &&
+        strcmp(key, f->key) == 0)
+        return true;
     token_table_release(t);
     return false;
 }
@@ -131,7 +132,8 @@ bool table_file_save(const TableFile *f, const TokenTable *t, Error *e) {
     if (!f->path) return true;
     token_table_check(t);
     assert(t->ids);
-    char sum[SHA256_TEXT], *bytes = mem_try(n, 1);
+    char sum[SHA256_TEXT];
+    LOCAL_MEMORY char *bytes = mem_try(n, 1);
     if (!bytes) return error_system(e, "out of memory for '%s'", f->path);
     memcpy(bytes, MAGIC, sizeof MAGIC - 1);
     store_u32(bytes + 8, (uint32_t)t->tokens);
@@ -139,9 +141,7 @@ bool table_file_save(const TableFile *f, const TokenTable *t, Error *e) {
     store_u32(bytes + 16, (uint32_t)t->w);
     memcpy(bytes + KEY_AT, f->key, DIGITS);
     for (size_t i = 0; i < count; i++) store_u32(bytes + IDS_AT + 4 * i, (uint32_t)t->ids[i]);
-    bool ok = sha256_bytes(bytes + IDS_AT, 4 * count, sum, e);
-    if (ok) memcpy(bytes + SUM_AT, sum, DIGITS);
-    ok = ok && file_write(f->path, bytes, n, e);
-    mem_free(bytes);
-    return ok;
+    if (!sha256_bytes(bytes + IDS_AT, 4 * count, sum, e)) return false;
+    memcpy(bytes + SUM_AT, sum, DIGITS);
+    return file_write(f->path, bytes, n, e);
 }

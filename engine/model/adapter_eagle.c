@@ -244,13 +244,13 @@ static bool read_shape(Adapter *a, const json_t *root, const Model *target, cons
 
 bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char *place, Error *e) {
     const json_t *inner = json_object_get(root, "transformer_layer_config");
-    char *text = json_text(field_present(root, "speculators_model_type") && inner ? inner : root, 0);
+    LOCAL_MEMORY char *text =
+        json_text(field_present(root, "speculators_model_type") && inner ? inner : root, 0);
     Model m = {0};
     if (a->kind.variant != ADAPTER_EAGLE3) a->kind.variant = variant_of(root);
-    bool ok = check_kind(root, place, e) && config_parse(&m, text, strlen(text), place, e) &&
-              read_shape(a, root, target, place, &m.shape, e) && shape_check(&m.shape, place, e);
-    mem_free(text);
-    if (!ok) return false;
+    if (!check_kind(root, place, e) || !config_parse(&m, text, strlen(text), place, e) ||
+        !read_shape(a, root, target, place, &m.shape, e) || !shape_check(&m.shape, place, e))
+        return false;
     a->kind.captures = a->captures;
     a->kind.vocab = m.shape.vocab < target->shape.vocab ? m.shape.vocab : 0;
     a->kind.exit_layer = target->shape.layers;
@@ -441,12 +441,10 @@ bool adapter_read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e
     if (!ids && s->vocab < tokens)
         return error_input(e, "'%s/%s' has no tensor 'd2t', which a draft vocabulary of %d needs", dir,
                            shard->name, s->vocab);
-    unsigned char *reached = mem_new((size_t)tokens, 1);
+    LOCAL_MEMORY unsigned char *reached = mem_new((size_t)tokens, 1);
     memset(reached, !ids, (size_t)tokens);
-    bool ok = (!ids || read_ids(a, ids, reached, shard, dir, e)) &&
-              (!mask || check_mask(mask, reached, tokens, shard, dir, e));
-    mem_free(reached);
-    return ok;
+    return (!ids || read_ids(a, ids, reached, shard, dir, e)) &&
+           (!mask || check_mask(mask, reached, tokens, shard, dir, e));
 }
 
 // The states of a mask, (1, 1, fc's input).
@@ -479,7 +477,7 @@ static const Shard *shard_with(const Shard *shards, int count, const char *name)
 bool eagle_bind(Adapter *a, const Model *target, const Shard *shards, const char *dir, Error *e) {
     Model *m = &a->models[0];
     int layers = m->shape.layers, count = a->weights.file_count;
-    WeightSpec *specs = mem_new((size_t)layers * WEIGHTS, sizeof *specs);
+    LOCAL_MEMORY WeightSpec *specs = mem_new((size_t)layers * WEIGHTS, sizeof *specs);
     bool normed =
         has(shards, "midlayer.self_attn.q_norm.weight") || has(shards, "layers.0.self_attn.q_norm.weight");
     a->kind.normed_heads = normed;
@@ -489,10 +487,10 @@ bool eagle_bind(Adapter *a, const Model *target, const Shard *shards, const char
     m->embedding = target->embedding;
     name_weights(a, shards, specs);
     for (int i = 1; i < layers; i++) adapter_weights(a->kind.variant, &m->shape, i, specs + i * WEIGHTS);
-    bool ok = true;
-    for (int i = 0; ok && i < layers * (int)WEIGHTS; i++)
-        ok = weight_bind(m, &a->weights, &specs[i], shard_with(shards, count, specs[i].name), dir, e);
-    for (int i = 0; ok && i < count; i++) ok = check_used(specs, &m->shape, &shards[i], dir, e);
-    mem_free(specs);
-    return ok && read_mask_states(a, shards, dir, e) && adapter_read_maps(a, shards, dir, e);
+    for (int i = 0; i < layers * (int)WEIGHTS; i++)
+        if (!weight_bind(m, &a->weights, &specs[i], shard_with(shards, count, specs[i].name), dir, e))
+            return false;
+    for (int i = 0; i < count; i++)
+        if (!check_used(specs, &m->shape, &shards[i], dir, e)) return false;
+    return read_mask_states(a, shards, dir, e) && adapter_read_maps(a, shards, dir, e);
 }

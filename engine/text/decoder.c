@@ -156,7 +156,8 @@ static bool read_byte_level(Decoder *d, UNUSED const json_t *part, UNUSED const 
 // Passes on the held bytes: valid text unchanged, and U+FFFD for bytes that can't become text. A character
 // that more bytes may complete stays, unless this is the end.
 static bool pass_valid(TextStream *s, int stage, bool end, Error *e) {
-    Text *held = &s->stages[stage].held, out = {0};
+    Text *held = &s->stages[stage].held;
+    LOCAL_TEXT out = {0};
     const char *bytes = text_get(held);
     size_t n = held->length, i = 0;
     while (i < n && (end || !utf8_is_cut(bytes + i, n - i))) {
@@ -168,9 +169,7 @@ static bool pass_valid(TextStream *s, int stage, bool end, Error *e) {
     if (i) memmove(held->data, bytes + i, n - i);
     if (i) held->length = n - i;
     assert(held->length == 0 || (!end && utf8_is_cut(held->data, held->length)));
-    bool ok = decoder_pass(s, stage + 1, text_get(&out), out.length, e);
-    text_release(&out);
-    return ok;
+    return decoder_pass(s, stage + 1, text_get(&out), out.length, e);
 }
 
 // A token with any character outside the alphabet, such as a special one, is its own bytes.

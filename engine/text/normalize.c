@@ -59,7 +59,7 @@ static bool read_replace(Step *s, const json_t *part, const char *place, Error *
 }
 
 static bool run_replace(const Step *s, const Words *in, Words *out, Error *e) {
-    Search search;
+    LOCAL(search_close) Search search;
     bool found = true;
     size_t from, to, done = 0;
     search_open(&search, s->pattern);
@@ -71,7 +71,6 @@ static bool run_replace(const Step *s, const Words *in, Words *out, Error *e) {
         done = to;
     }
     words_add(out, text_get(&in->text) + done, in->text.length - done);
-    search_close(&search);
     return ok;
 }
 

@@ -54,15 +54,13 @@ static bool split_word(Search *search, const Step *s, const char *word, size_t n
 }
 
 static bool run_split(const Step *s, const Words *in, Words *out, Error *e) {
-    Search search;
-    bool ok = true;
+    LOCAL(search_close) Search search;
     search_open(&search, s->pattern);
-    for (size_t i = 0; ok && i < in->count; i++) {
+    for (size_t i = 0; i < in->count; i++) {
         size_t from = words_from(in, i);
-        ok = split_word(&search, s, in->text.data + from, in->ends[i] - from, out, e);
+        if (!split_word(&search, s, in->text.data + from, in->ends[i] - from, out, e)) return false;
     }
-    search_close(&search);
-    return ok;
+    return true;
 }
 
 static bool read_behavior(Step *s, const json_t *part, SplitBehavior fallback, const char *place, Error *e) {
@@ -171,9 +169,8 @@ static bool read_byte_level(Step *s, const json_t *part, const char *place, Erro
 }
 
 static bool run_byte_level(const Step *s, const Words *in, Words *out, Error *e) {
-    Words spaced = {.at_start = in->at_start}, split = {.at_start = in->at_start};
+    LOCAL(words_release) Words spaced = {.at_start = in->at_start}, split = {.at_start = in->at_start};
     const Words *words = in;
-    bool ok = true;
     if (s->prepend == PREPEND_ALWAYS) {
         for (size_t i = 0; i < in->count; i++) {
             size_t from = words_from(in, i);
@@ -183,7 +180,7 @@ static bool run_byte_level(const Step *s, const Words *in, Words *out, Error *e)
         words = &spaced;
     }
     if (s->pattern) {
-        ok = run_split(s, words, &split, e);
+        if (!run_split(s, words, &split, e)) return false;
         words = &split;
     }
     for (size_t i = 0; i < words->count; i++) {
@@ -191,9 +188,7 @@ static bool run_byte_level(const Step *s, const Words *in, Words *out, Error *e)
         byte_letters_write(&s->letters, words->text.data + from, words->ends[i] - from, &out->text);
         words_end(out);
     }
-    words_release(&spaced);
-    words_release(&split);
-    return ok;
+    return true;
 }
 
 static const StepKind KINDS[] = {

@@ -51,16 +51,14 @@ static void identity_text(const Trainer *t, int64_t step, const char *corpus, Te
 
 static bool identity_of(const Trainer *t, int64_t step, char out[SHA256_TEXT], Error *e) {
     char ids[SHA256_TEXT], ends[SHA256_TEXT], both[2 * SHA256_TEXT];
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     const Corpus *c = t->corpus;
     if (!sha256_bytes(c->ids, c->count * sizeof *c->ids, ids, e) ||
         !sha256_bytes(c->ends, c->documents * sizeof *c->ends, ends, e))
         return false;
     snprintf(both, sizeof both, "%s%s", ids, ends);
     identity_text(t, step, both, &text);
-    bool ok = sha256_bytes(text.data, text.length, out, e);
-    text_release(&text);
-    return ok;
+    return sha256_bytes(text.data, text.length, out, e);
 }
 
 // One of the three arrays, and the suffix of a parameter's name in it.
@@ -113,19 +111,15 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
     char identity[SHA256_TEXT];
     size_t most = 3;
     for (int i = 0; i < t->count; i++) most += ARRAYS * (size_t)t->networks[i].parameters.count;
-    TensorOut *out = mem_new(most, sizeof *out);
-    char(*names)[NAME] = mem_new(most, NAME);
-    bool ok = identity_of(t, t->step, identity, e);
-    if (ok) {
-        size_t count = numbers_out(t, out, names);
-        assert(count + 3 <= most);
-        out[count++] = (TensorOut){"progress", "I64", 0, PROGRESS, progress, sizeof progress};
-        out[count++] = (TensorOut){"loss", "F64", 0, 1, &t->loss, sizeof t->loss};
-        out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};
-        ok = safetensors_write(path, out, count, e);
-    }
-    MEM_FREE(out, names);
-    return ok;
+    if (!identity_of(t, t->step, identity, e)) return false;
+    LOCAL_MEMORY TensorOut *out = mem_new(most, sizeof *out);
+    LOCAL_MEMORY char(*names)[NAME] = mem_new(most, NAME);
+    size_t count = numbers_out(t, out, names);
+    assert(count + 3 <= most);
+    out[count++] = (TensorOut){"progress", "I64", 0, PROGRESS, progress, sizeof progress};
+    out[count++] = (TensorOut){"loss", "F64", 0, 1, &t->loss, sizeof t->loss};
+    out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};
+    return safetensors_write(path, out, count, e);
 }
 
 // --- reading ---------------------------------------------------------------------------------------------
@@ -196,7 +190,7 @@ static bool read_progress(const CheckpointReading *r, Trainer *t) {
 }
 
 bool checkpoint_read(Trainer *t, const char *path, Error *e) {
-    FileView view;
+    LOCAL(file_unmap) FileView view = {0};
     CheckpointReading r = {.path = path, .e = e};
     if (!file_map(path, &view, e)) return false;
     r.data = view.data;
@@ -206,18 +200,14 @@ bool checkpoint_read(Trainer *t, const char *path, Error *e) {
     ok = ok && read_progress(&r, t);
     for (int i = 0; ok && i < t->count; i++) ok = read_network(&r, t, i, true);
     safetensors_release(&r.header);
-    file_unmap(&view);
     return ok;
 }
 
 bool checkpoint_is(const char *path) {
-    FileView view;
-    Safetensors header;
-    if (!file_map(path, &view, NULL)) return false;
-    bool is = safetensors_parse(view.data, view.size, path, &header, NULL);
-    const StoredTensor *progress = is ? safetensors_find(&header, "progress") : NULL;
-    is = progress && strcmp(progress->dtype, "I64") == 0 && safetensors_find(&header, "identity");
-    safetensors_release(&header);
-    file_unmap(&view);
-    return is;
+    LOCAL(file_unmap) FileView view = {0};
+    LOCAL(safetensors_release) Safetensors header = {0};
+    if (!file_map(path, &view, NULL) || !safetensors_parse(view.data, view.size, path, &header, NULL))
+        return false;
+    const StoredTensor *progress = safetensors_find(&header, "progress");
+    return progress && strcmp(progress->dtype, "I64") == 0 && safetensors_find(&header, "identity");
 }

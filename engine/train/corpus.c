@@ -35,14 +35,13 @@ static int by_key(const void *a, const void *b) {
 static int by_id(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
 void corpus_commonest(const Corpus *c, int vocab, int *ids, int count) {
-    uint64_t *keys = mem_new((size_t)vocab, sizeof *keys);
+    LOCAL_MEMORY uint64_t *keys = mem_new((size_t)vocab, sizeof *keys);
     assert(count <= vocab && c->count < UINT32_MAX);
     for (int i = 0; i < vocab; i++) keys[i] = (uint64_t)UINT32_MAX << 32 | (uint64_t)i;
     for (size_t i = 0; i < c->count; i++) keys[c->ids[i]] -= (uint64_t)1 << 32;
     qsort(keys, (size_t)vocab, sizeof *keys, by_key);
     for (int i = 0; i < count; i++) ids[i] = (int)(uint32_t)keys[i];
     qsort(ids, (size_t)count, sizeof *ids, by_id);
-    mem_free(keys);
 }
 
 double corpus_share(const Corpus *c, const int *ids, int count) {

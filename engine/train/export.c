@@ -59,13 +59,11 @@ static json_t *shape_json(const Shape *s) {
 }
 
 static bool add_generation(const ExportNotes *notes, const char *dir, Output *out, Error *e) {
-    json_t *root = json_object();
+    json_auto_t *root = json_object();
     set_ids(root, notes);
-    char *text = json_text(root, JSON_INDENT(2)), *path = file_path(dir, "generation_config.json");
-    bool ok = output_add(out, path, &(OutputKind){0}, text, strlen(text), e);
-    MEM_FREE(text, path);
-    json_decref(root);
-    return ok;
+    LOCAL_MEMORY char *text = json_text(root, JSON_INDENT(2)),
+                      *path = file_path(dir, "generation_config.json");
+    return output_add(out, path, &(OutputKind){0}, text, strlen(text), e);
 }
 
 // Rounds the parameters of one network to bf16, and describes them in `out`.
@@ -99,21 +97,19 @@ static size_t maps_of(const Trainer *t, TensorOut *out, int64_t *offsets, unsign
 static bool add_weights(const Trainer *t, const char *dir, Output *to, Error *e) {
     size_t most = 2, count = 0, at = 0, vocab = (size_t)t->config.shape.vocab;
     for (int i = 0; i < t->count; i++) most += (size_t)t->networks[i].parameters.count;
-    uint16_t *numbers = mem_try(trainer_parameters(t), sizeof *numbers);
-    TensorOut *out = mem_new(most, sizeof *out);
-    int64_t *offsets = mem_new(vocab, sizeof *offsets);
-    unsigned char *has = mem_new(vocab, 1);
-    char *path = file_path(dir, "model.safetensors");
-    bool ok = numbers || error_system(e, "out of memory for the weights");
-    for (int i = 0; ok && i < t->count; i++) {
+    LOCAL_MEMORY uint16_t *numbers = mem_try(trainer_parameters(t), sizeof *numbers);
+    LOCAL_MEMORY TensorOut *out = mem_new(most, sizeof *out);
+    LOCAL_MEMORY int64_t *offsets = mem_new(vocab, sizeof *offsets);
+    LOCAL_MEMORY unsigned char *has = mem_new(vocab, 1);
+    LOCAL_MEMORY char *path = file_path(dir, "model.safetensors");
+    if (!numbers) return error_system(e, "out of memory for the weights");
+    for (int i = 0; i < t->count; i++) {
         tensors_of(&t->networks[i], out + count, numbers + at);
         count += (size_t)t->networks[i].parameters.count;
         at += t->networks[i].parameters.total;
     }
-    if (ok && t->draft_ids) count += maps_of(t, out + count, offsets, has);
-    ok = ok && safetensors_add(to, path, out, count, e);
-    MEM_FREE(numbers, offsets, has, out, path);
-    return ok;
+    if (t->draft_ids) count += maps_of(t, out + count, offsets, has);
+    return safetensors_add(to, path, out, count, e);
 }
 
 static Made made_in(const char *dir, bool adapter, const char *tokenizer, const Output *out) {
@@ -142,14 +138,11 @@ static bool finish(const Made *m, const json_t *config, Output *out, Error *e) {
 
 bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
     Made made = made_in(dir, false, notes->tokenizer, out);
-    json_t *root = shape_json(&t->config.shape);
+    json_auto_t *root = shape_json(&t->config.shape);
     set_ids(root, notes);
     if (t->config.masks) json_object_set_new(root, "pard_token", json_integer(t->config.shape.mask_token));
-    bool ok = set_training(root, t, notes, e) && export_check(dir, false, notes->tokenizer, out, e) &&
-              add_generation(notes, dir, out, e) && add_weights(t, dir, out, e) &&
-              finish(&made, root, out, e);
-    json_decref(root);
-    return ok;
+    return set_training(root, t, notes, e) && export_check(dir, false, notes->tokenizer, out, e) &&
+           add_generation(notes, dir, out, e) && add_weights(t, dir, out, e) && finish(&made, root, out, e);
 }
 
 // --- an adapter ------------------------------------------------------------------------------------------
@@ -157,11 +150,10 @@ bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, O
 bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
     Made made = made_in(dir, true, NULL, out);
     const TargetChoice *c = t->config.adapter;
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     adapter_config(&c->kind, &c->model->shape, &text);
-    json_t *root = json_loads(text_get(&text), 0, NULL);
-    assert(root); // adapter_config writes JSON
-    text_release(&text);
+    json_auto_t *root = json_loads(text_get(&text), 0, NULL); // adapter_config writes JSON
+    assert(root);
     if (c->kind.variant >= ADAPTER_EAGLE) { // where those look who read a draft's config
         json_int_t trained = (json_int_t)t->step * (json_int_t)t->config.batch;
         json_t *own = json_pack("{s:I}", "trained_tokens", trained);
@@ -169,8 +161,6 @@ bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir,
             json_object_set_new(own, c->kind.mask ? "parallel" : "forwards", json_integer(c->forwards));
         json_object_set_new(root, "outpace", own);
     }
-    bool ok = set_training(root, t, notes, e) && export_check(dir, true, NULL, out, e) &&
-              add_weights(t, dir, out, e) && finish(&made, root, out, e);
-    json_decref(root);
-    return ok;
+    return set_training(root, t, notes, e) && export_check(dir, true, NULL, out, e) &&
+           add_weights(t, dir, out, e) && finish(&made, root, out, e);
 }

@@ -198,10 +198,10 @@ static void count_characters(Characters *c, const Learner *l) {
 
 static bool add_characters(Finder *s, Error *e) {
     int64_t all = 0, covered = 0;
-    Characters c = {.list = mem_new(CHARACTERS_MOST, sizeof *c.list)};
+    LOCAL_MEMORY Character *list = mem_new(CHARACTERS_MOST, sizeof *list);
+    Characters c = {.list = list};
     bool ok = vocab_init(&c.index, CHARACTERS_MOST, e);
     if (ok) count_characters(&c, s->l);
-    Character *list = c.list;
     for (int i = 0; i < c.count; i++) all += list[i].count;
     qsort(list, (size_t)c.count, sizeof *list, commonest_first);
     for (int i = 0; i < c.count; i++) {
@@ -212,7 +212,6 @@ static bool add_characters(Finder *s, Error *e) {
         if (ascii || common || strcmp(list[i].text, METASPACE) == 0)
             add_piece(s, list[i].text, strlen(list[i].text));
     }
-    mem_free(list);
     vocab_release(&c.index);
     return ok;
 }

@@ -168,12 +168,10 @@ static bool compare_lists(const SampleList *a, const SampleList *b, Acceptance *
 }
 
 bool acceptance_compare(Store *a, int64_t point_a, Store *b, int64_t point_b, Acceptance *out, Error *e) {
-    SampleList x = {0}, y = {0};
+    LOCAL(release_samples) SampleList x = {0}, y = {0};
     *out = (Acceptance){0};
     bool ok =
         read_samples(a, point_a, &x, e) && read_samples(b, point_b, &y, e) && compare_lists(&x, &y, out, e);
-    release_samples(&x);
-    release_samples(&y);
     if (!ok) acceptance_release(out);
     return ok;
 }

@@ -55,10 +55,10 @@ json_t *libraries_json(void) {
 }
 
 void libraries_text(Text *out) {
-    json_t *all = libraries_json(), *version;
+    json_auto_t *all = libraries_json();
+    json_t *version;
     const char *name;
     json_object_foreach(all, name, version) {
         text_printf(out, "%s%s %s", out->length ? ", " : "", name, json_string_value(version));
     }
-    json_decref(all);
 }

@@ -206,7 +206,7 @@ static bool surface(Work *s, CommandLine *line, Error *e) {
     if (!read_plan(s->a, &s->run.plan, e) || !open_model(s, e)) return false;
     const Session *session = &s->run.engine.session;
     BackendReport report;
-    Environment v;
+    LOCAL(environment_release) Environment v;
     Benched b = {&s->run.engine.session, s->run.engine.model.dtype, &s->run.ceilings, NULL};
     environment_open(&v, &s->machine, device);
     session->backend->report(session->self, &report);
@@ -215,7 +215,6 @@ static bool surface(Work *s, CommandLine *line, Error *e) {
     bool ok = s->run.store && store_begin(s->run.store, e) && add_run(s, e) &&
               store_attempt(s->run.store, s->run.run, line->argc, line->argv, &v.on, &s->run.attempt, e) &&
               store_commit(s->run.store, e);
-    environment_release(&v);
     if (!ok) return false;
     s->run.device = strcmp(device, "auto") == 0 ? s->run.engine.session.backend->name : device;
     s->run.fast = s->a->engine.math == MATH_FAST;

@@ -205,16 +205,14 @@ static void put_acceptance(AcceptanceTables *t, const ComparePair *p, const Acce
 // Baselines guess nothing, and are left out.
 static bool put_acceptances(AcceptanceTables *t, const CompareSide *a, const CompareSide *b,
                             const Comparison *c, Error *e) {
-    bool ok = true;
-    for (int i = 0; ok && i < c->count; i++) {
-        Acceptance x;
+    for (int i = 0; i < c->count; i++) {
+        LOCAL(acceptance_release) Acceptance x = {0};
         const ComparePair *p = &c->pairs[i];
         if (p->kind == COMPARED_MACHINE) continue;
-        ok = acceptance_compare(a->store, p->a, b->store, p->b, &x, e);
-        if (ok) put_acceptance(t, p, &x, c->count > 1);
-        acceptance_release(&x);
+        if (!acceptance_compare(a->store, p->a, b->store, p->b, &x, e)) return false;
+        put_acceptance(t, p, &x, c->count > 1);
     }
-    return ok;
+    return true;
 }
 
 static bool print_acceptance(const CompareSide *a, const CompareSide *b, const Comparison *c,

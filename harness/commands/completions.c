@@ -131,7 +131,7 @@ static void put_words(const char *const *words, int count, Text *out) {
     if (!c) return;
     for (const Command *const *part = c->parts; at == 1 && count > 2 && part && *part; part++)
         if (!is_option_part(*part) && strcmp(command_part(*part), words[1]) == 0) c = *part, at = 2;
-    Entry x;
+    LOCAL(entry_close) Entry x;
     entry_open(&x, c);
     for (; at < count - 1; at++) {
         first = first && (asked || words[at][0] == '-');
@@ -144,7 +144,6 @@ static void put_words(const char *const *words, int count, Text *out) {
         text_puts(out, "--help\tteach it\n");
     } else if (first) put_first(c, token, out);
     else text_puts(out, FILES);
-    entry_close(&x);
 }
 
 // --- the manual page
@@ -189,7 +188,7 @@ static void man_option(const Offer *o, Text *out) {
 }
 
 static void man_entry(const Command *c, Text *out) {
-    Entry x;
+    LOCAL(entry_close) Entry x;
     LOCAL_TEXT lesson = {0};
     entry_open(&x, c);
     command_lesson(c->name, &lesson);
@@ -202,7 +201,6 @@ static void man_entry(const Command *c, Text *out) {
     text_puts(out, ".\n.PP\n");
     man_lesson(out, text_get(&lesson));
     for (size_t i = 0; i < x.count; i++) man_option(&x.offers[i], out);
-    entry_close(&x);
 }
 
 static void man(Text *out) {

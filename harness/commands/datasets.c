@@ -42,10 +42,11 @@ static const TableForm FORM = {"datasets", TABLE_COLUMNS(COLUMNS)};
 
 static bool put_known(RecordTable *t, const KnownFile *f, const char *folder, Error *e) {
     bool changed = false;
-    char *path = folder && !f->content ? known_path(f, folder) : NULL,
-         *name = mem_text(f->name.at, f->name.n), *split = mem_text(f->split.at, f->split.n),
-         *about = mem_text(f->about.at, f->about.n), *licence = mem_text(f->licence.at, f->licence.n),
-         *rows = mem_text(f->rows.at, f->rows.n);
+    LOCAL_MEMORY char *path = folder && !f->content ? known_path(f, folder) : NULL,
+                      *name = mem_text(f->name.at, f->name.n), *split = mem_text(f->split.at, f->split.n),
+                      *about = mem_text(f->about.at, f->about.n),
+                      *licence = mem_text(f->licence.at, f->licence.n),
+                      *rows = mem_text(f->rows.at, f->rows.n);
     bool ok = !path || known_changed(f, path, &changed, e);
     const char *state = changed ? "not as published" : path ? "found" : f->content ? "built in" : "missing";
     TABLE_ROW(t, CELL(name), CELL(split), CELL(rows), CELL((int64_t)strtol(rows, NULL, 10)), CELL(state),
@@ -55,7 +56,6 @@ static bool put_known(RecordTable *t, const KnownFile *f, const char *folder, Er
         text_printf(&line, "%s; licence: %s", path, licence);
         table_line(t, 1, text_get(&line));
     }
-    mem_free(path), mem_free(name), mem_free(split), mem_free(about), mem_free(licence), mem_free(rows);
     return ok;
 }
 
@@ -91,7 +91,7 @@ static void print_prompt(const DatasetPrompt *p) {
 }
 
 static bool show(const char *name, const DatasetsOptions *o, const char *folder, Error *e) {
-    Dataset d;
+    LOCAL(dataset_release) Dataset d = {0};
     KnownFile f;
     DatasetRequest q = o->of;
     q.name = name, q.folder = folder;
@@ -113,7 +113,6 @@ static bool show(const char *name, const DatasetsOptions *o, const char *folder,
         terminal_printf(
             "NOT AS PUBLISHED: its bytes are not those of that address, which 'datasets/fetch' gets again\n");
     for (size_t i = 0; i < d.count && i < (size_t)o->show; i++) print_prompt(&d.prompts[i]);
-    dataset_release(&d);
     return true;
 }
 

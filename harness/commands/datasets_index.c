@@ -53,8 +53,8 @@ static bool add_lines(const Tokenizer *t, const char *text, size_t n, IdList *ou
 }
 
 static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
-    IdList ids = {0};
-    Output out = {.force = o->force};
+    LOCAL(ids_release) IdList ids = {0};
+    LOCAL(output_release) Output out = {.force = o->force};
     if (!o->output || !o->model)
         return error_input(e, "datasets index: -o FILE and --model MODEL are missing");
     output_reads(&out, o->model);
@@ -62,12 +62,11 @@ static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
     Tokenizer *t = output_check(&out, o->output, &DATASTORE, e) ? tokenizer_open(o->model, e) : NULL;
     bool ok = t != NULL;
     for (int i = 0; i < files->count && ok; i++) {
-        char *text;
+        LOCAL_MEMORY char *text = NULL;
         size_t n;
         if (!(ok = file_read(files->items[i], MOST_BYTES, &text, &n, e))) break;
         ok = (o->lines ? add_lines : add_document)(t, text, n, &ids, e) ||
              error_within(e, "'%s'", files->items[i]);
-        mem_free(text);
     }
     size_t n = 0;
     LOCAL_MEMORY unsigned char *bytes =
@@ -76,22 +75,19 @@ static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
     if (ok)
         fprintf(out.streamed ? stderr : stdout, "wrote %zu tokens of %d files to %s\n", ids.count,
                 files->count, SHOWN(o->output));
-    ids_release(&ids);
     tokenizer_close(t);
-    output_release(&out);
     return ok;
 }
 
 // --- info
 
 static bool info(const char *path, Error *e) {
-    Datastore d;
+    LOCAL(datastore_close) Datastore d = {0};
     int documents = 0;
     if (!datastore_open(&d, path, e)) return false;
     for (int i = 0; i < d.count; i++) documents += d.tokens[i] == DATASTORE_BREAK;
     printf("documents       %d\ntokens          %d\nvocabulary      %d\nbytes           %zu\n", documents,
            d.count - documents, d.vocab, d.view.size);
-    datastore_close(&d);
     return true;
 }
 

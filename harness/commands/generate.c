@@ -161,14 +161,13 @@ static bool open_run(Run *r, Error *e) {
 
 // Decodes the model's own continuation without showing it.
 static bool find_answer(Run *r, DecodeOptions *d, DecodeResult *answer, Error *e) {
-    Method plain;
+    LOCAL(method_close) Method plain = {0};
     MethodEnv env = models_env(&r->models, &d->sampling, d->seed, d->ignore_eos);
     DecodeOptions silent = *d;
     silent.emit = NULL, silent.step = NULL;
     if (!method_open(&plain, "autoregressive", &env, e)) return false;
     bool ok =
         decode(&r->models.target.session, &plain, r->prompt.ids, (int)r->prompt.count, &silent, answer, e);
-    method_close(&plain);
     d->answer = answer->ids;
     d->answer_count = answer->tokens;
     return ok;

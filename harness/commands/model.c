@@ -122,7 +122,7 @@ static bool adapter(void *options, CommandLine *line, Error *e) {
     const ModelOptions *o = options;
     const char *model = line->words.items[0], *dir = line->words.items[1];
     Model target;
-    ModelWeights weights;
+    LOCAL(model_close) ModelWeights weights = {0};
     AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
     if (!adapter_variant_find(o->variant, &kind.variant, e) || !check_apart(dir, model, NULL, NULL, e))
         return false;
@@ -131,10 +131,9 @@ static bool adapter(void *options, CommandLine *line, Error *e) {
     kind.exit_layer = kind.variant >= ADAPTER_MEDUSA ? target.shape.layers : o->exit_layer;
     if (kind.variant == ADAPTER_DFLASH) choose_block(&kind, o, &target);
     if (medusa) kind.heads = o->heads;
-    bool ok = adapter_synth(dir, &target, &kind, o->seed, o->force, e);
-    if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, SHOWN(model), SHOWN(dir));
-    model_close(&weights);
-    return ok;
+    if (!adapter_synth(dir, &target, &kind, o->seed, o->force, e)) return false;
+    printf("wrote a random adapter (%s) for %s to %s\n", o->variant, SHOWN(model), SHOWN(dir));
+    return true;
 }
 
 static const Command ADAPTER = {.name = "model adapter",
@@ -247,17 +246,15 @@ static bool info(void *options, CommandLine *line, Error *e) {
     const ModelOptions *o = options;
     const char *dir = line->words.items[0];
     Model m;
-    ModelWeights w;
+    LOCAL(model_close) ModelWeights w = {0};
     LOCAL_TEXT text = {0};
     if (!model_open(&m, &w, dir, e)) return false;
     bool records = records_asked(&o->records);
     model_describe(&m, &w, &text);
-    bool ok = !o->check || model_check_finite(&m, &w, e);
-    if (ok && o->check) text_puts(&text, "checked         every weight is a finite number\n");
-    if (ok && !records) fputs(text_get(&text), stdout);
-    ok = ok && (!records || records_print(info_json(&m, &w, dir, o->check), NULL, &o->records, e));
-    model_close(&w);
-    return ok;
+    if (o->check && !model_check_finite(&m, &w, e)) return false;
+    if (o->check) text_puts(&text, "checked         every weight is a finite number\n");
+    if (!records) fputs(text_get(&text), stdout);
+    return !records || records_print(info_json(&m, &w, dir, o->check), NULL, &o->records, e);
 }
 
 static const Command INFO = {.name = "model info",
@@ -271,9 +268,9 @@ static const Command INFO = {.name = "model info",
 
 static bool shapes(UNUSED void *options, UNUSED CommandLine *line, Error *e) {
     LOCAL_TEXT text = {0};
-    bool ok = shape_names(&text, e);
-    if (ok) fputs(text_get(&text), stdout);
-    return ok;
+    if (!shape_names(&text, e)) return false;
+    fputs(text_get(&text), stdout);
+    return true;
 }
 
 static const Command SHAPES = {.name = "model shapes",

@@ -73,7 +73,7 @@ static void print_point(const Plan *p, const CostDone *done, int number, int rou
     const Point *point = &p->schedule.points[number];
     const char *skipped = inputs_refusal(&p->inputs, number);
     Text line = {0};
-    PointName name;
+    LOCAL(point_name_release) PointName name;
     point_name(&p->experiment, point, &name);
     if (number < p->sweep.count)
         text_printf(&line, "  %5d    %s", point->number + 1, SHOWN(text_get(&name.label)));
@@ -81,7 +81,6 @@ static void print_point(const Plan *p, const CostDone *done, int number, int rou
     if (skipped) text_printf(&line, ": skipped, %s\n", SHOWN(skipped));
     else text_printf(&line, ": %d of %d prompts and passes done\n", done->rounds[number], rounds);
     terminal_print(&line);
-    point_name_release(&name);
 }
 
 static void print_group(const Plan *p, const CostDone *done, const Group *g, bool points) {
@@ -157,14 +156,13 @@ static const TableForm FORM = {"plan", TABLE_COLUMNS(COLUMNS)};
 static void put_point(const Plan *p, const CostDone *done, int number, RecordTable *t) {
     const Point *point = &p->schedule.points[number];
     const Dataset *data = &p->inputs.datasets[point->dataset];
-    PointName name;
+    LOCAL(point_name_release) PointName name;
     point_name(&p->experiment, point, &name);
     TABLE_ROW(t, CELL(point->number + 1), CELL(text_get(&name.label)),
               CELL(p->experiment.models[point->model].name),
               CELL(p->experiment.datasets[point->dataset].name), CELL((bool)(number >= p->sweep.count)),
               CELL(done->rounds[number]), CELL((int)data->count * p->experiment.measurement.passes),
               CELL(inputs_refusal(&p->inputs, number)));
-    point_name_release(&name);
 }
 
 static bool print_plan(const Plan *p, const CostDone *done, const PlanOptions *o, const char *db, Error *e) {

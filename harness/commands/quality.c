@@ -115,15 +115,14 @@ static bool encode(const Tokenizer *t, const Template *template, const DatasetPr
 // Tokenizers of the two models must give the same ids.
 static bool check_ids(const Looked *l, const Template *template, const DatasetPrompt *p, const IdList *ids,
                       Error *e) {
-    IdList theirs = {0};
+    LOCAL(ids_release) IdList theirs = {0};
     size_t prompt;
     if (!l->o->against || !l->original.tokenizer) return true;
-    bool ok = encode(l->original.tokenizer, template, p, &theirs, &prompt, e);
-    if (ok && (theirs.count != ids->count || memcmp(theirs.ids, ids->ids, ids->count * sizeof *ids->ids)))
-        ok = error_input(e, "the tokenizers of '%s' and of the model cut prompt '%s' differently",
-                         l->o->against, p->id);
-    ids_release(&theirs);
-    return ok;
+    if (!encode(l->original.tokenizer, template, p, &theirs, &prompt, e)) return false;
+    if (theirs.count == ids->count && !memcmp(theirs.ids, ids->ids, ids->count * sizeof *ids->ids))
+        return true;
+    return error_input(e, "the tokenizers of '%s' and of the model cut prompt '%s' differently",
+                       l->o->against, p->id);
 }
 
 static bool look_at(Looked *l, const DatasetPrompt *p, Quality *q, Error *e) {

@@ -104,10 +104,9 @@ static bool find_mask(TrainFile *f, const Tokenizer *t, Error *e) {
 }
 
 static bool find_specials(ModelRun *m, Error *e) {
-    IdList empty = {0};
+    LOCAL(ids_release) IdList empty = {0};
     if (!tokenizer_encode(m->tokenizer, "", 0, true, &empty, e)) return false;
     m->bos = empty.count ? empty.ids[0] : -1;
-    ids_release(&empty);
     m->run.eos = train_find_piece(m->tokenizer, m->run.file.eos);
     if (m->run.eos < 0)
         return error_input(e, "'%s' has no piece '%s' to end documents with; name it as eos",

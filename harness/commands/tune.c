@@ -164,8 +164,6 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
 
 static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Plan *p, Tuned *tuned,
                           CommandLine *line, Error *e) {
-    Ledger ledger;
-    TuneSpace space;
     LedgerStart start = {.store = a->db,
                          .config_file = p->file,
                          .config = p->config,
@@ -174,14 +172,11 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Pl
                          .machine = &p->machine,
                          .argc = line->argc,
                          .argv = line->argv};
+    LOCAL(tune_space_release) TuneSpace space;
+    LOCAL(ledger_close) Ledger ledger = {0};
     tune_space_open(p, &space);
-    bool ok = ledger_open(&ledger, &p->inputs, &start, e);
-    if (ok) {
-        ok = tune(&ledger, a, o, p, &space, tuned, &line->code, e);
-        ledger_close(&ledger);
-    }
-    tune_space_release(&space);
-    return ok;
+    return ledger_open(&ledger, &p->inputs, &start, e) &&
+           tune(&ledger, a, o, p, &space, tuned, &line->code, e);
 }
 
 // The best tree of a method, as a file.
@@ -304,7 +299,7 @@ static bool read_contexts(TuneArguments *a, Error *e) {
 
 static bool tune_schedule(TuneArguments *a, CommandLine *line, Error *e) {
     IntList batches;
-    Output out = {.force = a->force};
+    LOCAL(output_release) Output out = {.force = a->force};
     LOCAL_MEMORY Tuned *tuned = NULL;
     int count = 0;
     if (a->tree) return error_input(e, "tune: --tree finds a tree, --schedule a number: give one of them");
@@ -326,7 +321,6 @@ static bool tune_schedule(TuneArguments *a, CommandLine *line, Error *e) {
     }
     if (ok && line->code != EXIT_INTERRUPTED) ok = finish_schedule(a, tuned, count, &out, e);
     for (int i = 0; i < count; i++) text_release(&tuned[i].method);
-    output_release(&out);
     return ok;
 }
 

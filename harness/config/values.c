@@ -61,12 +61,11 @@ static const Arg *find(const ArgTable *t, const YamlNode *n, Error *e) {
     if (row) return row;
     const char *nearest = suggest(n->key, t->rows, t->count, sizeof *t->rows);
     const YamlNode key = yaml_key(n);
-    Text known = {0};
+    LOCAL_TEXT known = {0};
     for (size_t i = 0; i < t->count && !nearest; i++)
         text_printf(&known, "%s%s", i ? ", " : "", t->rows[i].name);
     if (nearest) yaml_error(&key, e, "%s has no key '%s'; did you mean '%s'?", t->what, n->key, nearest);
     else yaml_error(&key, e, "%s has no key '%s'; there are %s", t->what, n->key, text_get(&known));
-    text_release(&known);
     return NULL;
 }
 

@@ -152,14 +152,13 @@ static bool hash_template(Inputs *in, int model, Error *e) {
 // Tokens of the first turn's prompt; of the whole conversation and of all its prefills, at most.
 static bool conversation_length(const InputModel *m, const Template *t, const DatasetPrompt *p,
                                 int max_tokens, size_t *first, size_t *all, double *prefill, Error *e) {
-    Conversation c;
+    LOCAL(conversation_release) Conversation c;
     LOCAL(ids_release) IdList ids = {0};
     conversation_begin(&c, m->tokenizer, t);
     bool ok = conversation_ask(&c, p->turns[0], &ids, e);
     *first = ids.count;
     *all = ids.count + (size_t)max_tokens;
     *prefill += (double)ids.count;
-    conversation_release(&c);
     for (int i = 1; ok && i < p->turn_count; i++) {
         LOCAL(ids_release) IdList turn = {0};
         ok = tokenizer_encode(m->tokenizer, p->turns[i], strlen(p->turns[i]), false, &turn, e);
@@ -207,22 +206,20 @@ static bool leave_out(Inputs *in, int dataset, Error *e) {
     const DatasetSpec *spec = &in->experiment->datasets[dataset];
     Dataset *d = &in->datasets[dataset];
     size_t count = 0, all = d->count;
-    bool *too_long = mem_new(all, sizeof *too_long), ok = true;
-    for (int i = 0; ok && i < in->experiment->model_count; i++)
-        if (in->sweep->reads[i][dataset])
-            ok = mark_long(in, i, dataset, too_long, e) || yaml_within(spec->at, e);
-    for (size_t i = 0; ok && i < all; i++) count += too_long[i];
-    if (ok && count == all)
-        ok = yaml_error(spec->at, e, "all %zu prompts of '%s' have more tokens than a model's context holds",
-                        all, spec->name);
-    if (ok && count) {
-        in->left_out[dataset] =
-            mem_printf("%zu of %zu prompts of %s, which have more tokens than a model's context holds", count,
-                       all, spec->name);
-        ok = dataset_leave_out(d, too_long, spec->path != NULL, e);
-    }
-    mem_free(too_long);
-    return ok;
+    LOCAL_MEMORY bool *too_long = mem_new(all, sizeof *too_long);
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (in->sweep->reads[i][dataset] && !mark_long(in, i, dataset, too_long, e))
+            return yaml_within(spec->at, e);
+    for (size_t i = 0; i < all; i++) count += too_long[i];
+    if (count == all)
+        return yaml_error(spec->at, e,
+                          "all %zu prompts of '%s' have more tokens than a model's context holds", all,
+                          spec->name);
+    if (!count) return true;
+    in->left_out[dataset] =
+        mem_printf("%zu of %zu prompts of %s, which have more tokens than a model's context holds", count,
+                   all, spec->name);
+    return dataset_leave_out(d, too_long, spec->path != NULL, e);
 }
 
 static bool check_prompts(Inputs *in, const Group *g, Error *e) {

@@ -146,8 +146,7 @@ static bool find_inflated(const ModelSpec *m, const char *cache, ModelFiles *f, 
 static bool make_one(const ModelSpec *m, const char *cache, InflateOptions o, const Progress *progress,
                      Error *e) {
     o.progress = *progress;
-    char *dir = inflated_open(cache, &o, e);
-    mem_free(dir);
+    LOCAL_MEMORY char *dir = inflated_open(cache, &o, e);
     return dir || yaml_within(m->at, e);
 }
 

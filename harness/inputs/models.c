@@ -312,14 +312,11 @@ void shape_warn(const Model *m, const char *name) {
 
 bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e) {
     Model m;
-    ModelWeights w = {.dir = NULL};
+    LOCAL(model_close) ModelWeights w = {.dir = NULL};
     bool ok = weights && synth_named(dir) ? synth_open(&m, &w, dir, e)
               : weights                   ? model_open(&m, &w, dir, e)
                                           : model_open_config(&m, dir, e);
-    if (!ok) return false;
-    ok = model_identity(&w, dir, out, e);
-    model_close(&w);
-    return ok;
+    return ok && model_identity(&w, dir, out, e);
 }
 
 // The part of a GGUF file that holds it.

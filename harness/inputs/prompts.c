@@ -109,13 +109,11 @@ bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList 
 // Of a text, n bytes, in a template or, if it's NULL, as it is.
 static bool encode_turn(const Tokenizer *tokenizer, const Template *t, const char *text, size_t n,
                         IdList *out, Error *e) {
-    Text turn = {0}, rendered = {0}, *whole = t ? &rendered : &turn;
+    LOCAL_TEXT turn = {0}, rendered = {0};
+    const Text *whole = t ? &rendered : &turn;
     text_add(&turn, text, n);
-    bool ok = (!t || template_render(t, NULL, &(Turn){.user = text_get(&turn)}, 1, &rendered, e)) &&
-              prompt_encode(tokenizer, text_get(whole), whole->length, !(t && t->begin), out, e);
-    text_release(&turn);
-    text_release(&rendered);
-    return ok;
+    return (!t || template_render(t, NULL, &(Turn){.user = text_get(&turn)}, 1, &rendered, e)) &&
+           prompt_encode(tokenizer, text_get(whole), whole->length, !(t && t->begin), out, e);
 }
 
 bool prompt_of_dataset(const DatasetPrompt *p, const Tokenizer *tokenizer, const Template *template,
@@ -249,15 +247,13 @@ static bool read_documents(const char *path, const char *separator, TakeDocument
 
 bool documents_read(const char *const *patterns, int count, const char *separator, TakeDocument *take,
                     void *state, Error *e) {
-    bool ok = true;
-    for (int i = 0; ok && i < count; i++) {
-        glob_t found;
+    for (int i = 0; i < count; i++) {
+        LOCAL(globfree) glob_t found = {0};
         int why = glob(patterns[i], 0, NULL, &found);
         if (why == GLOB_NOMATCH) return error_input(e, "there is no file '%s'", patterns[i]);
         if (why) return error_system(e, "cannot list the files '%s'", patterns[i]);
-        for (size_t k = 0; ok && k < found.gl_pathc; k++)
-            ok = read_documents(found.gl_pathv[k], separator, take, state, e);
-        globfree(&found);
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            if (!read_documents(found.gl_pathv[k], separator, take, state, e)) return false;
     }
-    return ok;
+    return true;
 }

@@ -77,7 +77,7 @@ bool quality_text(Engine *model, Engine *original, const int *ids, int n, Qualit
 // --- greedy outputs
 
 static bool write_on(Engine *original, const int *prompt, int n, int most, DecodeResult *out, Error *e) {
-    Method method;
+    LOCAL(method_close) Method method = {0};
     MethodEnv env = {.target = &original->session};
     DecodeOptions o = {.max_tokens = most,
                        .eos = original->model.eos,
@@ -85,10 +85,8 @@ static bool write_on(Engine *original, const int *prompt, int n, int most, Decod
                        .sampling = {.top_p = 1},
                        .merge = true,
                        .clock = clock_monotonic()};
-    if (!method_open(&method, "autoregressive", &env, e)) return false;
-    bool ok = decode(&original->session, &method, prompt, n, &o, out, e);
-    method_close(&method);
-    return ok;
+    return method_open(&method, "autoregressive", &env, e) &&
+           decode(&original->session, &method, prompt, n, &o, out, e);
 }
 
 // The model's choices along the n + count tokens; those of the output are compared.
@@ -112,15 +110,13 @@ static bool follow(Session *s, const int *ids, int n, int count, Quality *sum, E
 
 bool quality_greedy(Engine *model, Engine *original, const int *prompt, int n, int most, Quality *sum,
                     Error *e) {
-    DecodeResult out = {0};
+    LOCAL(decode_result_release) DecodeResult out = {0};
     int room = least(model->session.context, original->session.context) - n;
     if (least(most, room) < 1) return true;
-    bool ok = write_on(original, prompt, n, least(most, room), &out, e);
+    if (!write_on(original, prompt, n, least(most, room), &out, e)) return false;
     LOCAL_MEMORY int *ids = mem_new((size_t)(n + out.tokens), sizeof *ids);
     for (int i = 0; i < n + out.tokens; i++) ids[i] = i < n ? prompt[i] : out.ids[i - n];
-    ok = ok && follow(&model->session, ids, n, out.tokens, sum, e);
-    decode_result_release(&out);
-    return ok;
+    return follow(&model->session, ids, n, out.tokens, sum, e);
 }
 
 // --- both

@@ -44,7 +44,7 @@ static bool open_point(Stage *s, int point, Error *e) {
     const Settings *set = &s->in->schedule->points[point].settings;
     Sampling sampling = {set->temperature, set->top_k, set->top_p};
     MethodEnv env = inputs_env(s->in, point, &s->models, 0, &sampling);
-    Method method;
+    LOCAL(method_close) Method method = {0};
     env.rehearsal = s->rehearsal;
     env.cache = s->model->files.unmade ? NULL : s->in->cache;
     env.facts.self = s->model;
@@ -63,7 +63,6 @@ static bool open_point(Stage *s, int point, Error *e) {
         work->drafts += share * d->forwards;
         work->draft_rows += share * (d->rows - d->forwards);
     }
-    method_close(&method);
     return ok;
 }
 

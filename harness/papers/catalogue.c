@@ -64,17 +64,15 @@ const CatalogueItem *catalogue_find(const Catalogue *c, const char *name, Error 
 }
 
 bool catalogue_none(const char *name, const char *db, Error *e) {
-    Catalogue c;
+    LOCAL(catalogue_release) Catalogue c;
     catalogue_open(&c);
     const CatalogueItem *known = catalogue_find(&c, name, NULL);
-    if (!known) error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", db, name);
-    else if (known->smoke)
-        error_input(e, "'%s' has nothing for %s: run '%s --db %s'", db, name, known->smoke, db);
-    else
-        error_input(e, "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'", db,
-                    name, known->experiment, db);
-    catalogue_release(&c);
-    return false;
+    if (!known)
+        return error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", db, name);
+    if (known->smoke)
+        return error_input(e, "'%s' has nothing for %s: run '%s --db %s'", db, name, known->smoke, db);
+    return error_input(e, "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'",
+                       db, name, known->experiment, db);
 }
 
 // --- claims
@@ -276,7 +274,7 @@ bool claim_judge(Store *store, const CatalogueClaim *claim, ClaimJudgement *out,
     if (ok) judge(&all, form, out);
     for (Comparison *c = all.list; c < all.list + all.count; c++) {
         mem_free(c->name);
-        for (int i = 0; i < PASSES_MOST; i++) { MEM_FREE(c->a[i].values, c->b[i].values); }
+        for (int i = 0; i < PASSES_MOST; i++) MEM_FREE(c->a[i].values, c->b[i].values);
     }
     mem_free(all.list);
     if (ok) return true;

@@ -55,15 +55,14 @@ static bool put_tables(Store *store, int64_t run, Text *out, Error *e) {
     text_puts(out, ", \"tables\": [");
     for (int i = 0; i < published_count; i++) {
         bool named;
-        Table t;
+        LOCAL(table_release) Table t = {0};
         if (!table_run_names(store, run, published_items[i].name, &named, e)) return false;
         if (!named) continue;
         text_puts(out, between);
         between = ", ";
-        if (!table_make(store, run, &published_items[i], &t, e)) return false;
-        bool ok = table_run_chosen(store, run, &t, e) && table_fields_json(&t, out);
-        table_release(&t);
-        if (!ok) return false;
+        if (!table_make(store, run, &published_items[i], &t, e) || !table_run_chosen(store, run, &t, e) ||
+            !table_fields_json(&t, out))
+            return false;
     }
     text_puts(out, "]");
     return true;
@@ -111,12 +110,10 @@ static bool put_against(Store *store, int64_t run, int64_t other, Text *out, Err
 
 static bool put_prediction(Store *store, int64_t run, const char *name, const PredictionArguments *a,
                            Text *out, Error *e) {
-    Prediction p;
+    LOCAL(prediction_release) Prediction p;
     text_printf(out, ", \"%s\": ", name);
-    bool ok = prediction_read(a, &p, e) && prediction_make(&p, store, run, e) &&
-              json_append(prediction_json(&p, e), 0, out);
-    prediction_release(&p);
-    return ok;
+    return prediction_read(a, &p, e) && prediction_make(&p, store, run, e) &&
+           json_append(prediction_json(&p, e), 0, out);
 }
 
 bool computed_json(Store *store, int64_t run, const ComputedWanted *wanted, Text *out, Error *e) {

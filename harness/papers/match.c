@@ -23,12 +23,10 @@ EMBED(names_tsv, "results/published/names.tsv")
 
 // Behind `ours` in its line; NULL: there is none.
 static const char *find_name(const char *published, const char *ours) {
-    Text line = {0};
+    LOCAL_TEXT line = {0};
     text_printf(&line, "\n%s\t%s\t", published, ours);
     const char *at = strstr(names_tsv, text_get(&line));
-    if (at) at += line.length;
-    text_release(&line);
-    return at;
+    return at ? at + line.length : NULL;
 }
 
 enum { OTHER, LIKE, SAME };

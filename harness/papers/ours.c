@@ -35,18 +35,18 @@ static bool ask_seed(const TableAsk *a, const TableGroup *g, size_t i, TableQues
 static bool ask_group(const TableAsk *a, const TableGroup *g, const TableQuestion *q, Quantity *out,
                       Error *e) {
     if (g->count == 1) return ask_seed(a, g, 0, *q, out, e);
-    double *values = mem_new(g->count, sizeof *values), sum = 0;
-    bool ok = true;
+    LOCAL_MEMORY double *values = mem_new(g->count, sizeof *values);
+    double sum = 0;
     *out = UNKNOWN;
-    for (size_t i = 0; ok && i < g->count; i++) {
+    for (size_t i = 0; i < g->count; i++) {
         Quantity one;
-        if ((ok = ask_seed(a, g, i, *q, &one, e))) sum += values[i] = one.value;
+        if (!ask_seed(a, g, i, *q, &one, e)) return false;
+        sum += values[i] = one.value;
     }
-    if (ok) out->value = sum / (double)g->count;
-    if (ok && isfinite(sum) && g->count >= TABLE_SEEDS)
+    out->value = sum / (double)g->count;
+    if (isfinite(sum) && g->count >= TABLE_SEEDS)
         mean_interval(values, g->count, 0.95, &out->low, &out->high);
-    mem_free(values);
-    return ok;
+    return true;
 }
 
 // Prompts of other parts are others, and so are their errors.

@@ -103,13 +103,12 @@ static void add_chosen(Table *t, const char *text) {
 }
 
 static void add_list(Table *t, const char *config) {
-    YamlTree tree = {0};
+    LOCAL(yaml_release) YamlTree tree = {0};
     if (!yaml_parse(&tree, config, strlen(config), "config", NULL)) return;
     const YamlNode *list = tree.root->kind == NODE_MAP ? yaml_find(tree.root, "chosen") : NULL;
     if (list && list->kind == NODE_VALUE) add_chosen(t, list->text);
     for (const YamlNode *n = list ? list->first : NULL; n; n = n->next)
         if (n->kind == NODE_VALUE) add_chosen(t, n->text);
-    yaml_release(&tree);
 }
 
 bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
@@ -173,26 +172,22 @@ static bool is_named(const Table *t, const char *model) {
 
 // A label as the config gives it, but for the seed where there are several.
 static const char *keep_label(Table *t, const TableGroup *g) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     const char *seed = g->count > 1 ? strstr(g->label, " seed=") : NULL;
     text_add(&text, g->label, seed ? (size_t)(seed - g->label) : strlen(g->label));
     if (seed) text_puts(&text, seed + 1 + strcspn(seed + 1, " "));
-    const char *kept = table_keep(&t->texts, text_get(&text));
-    text_release(&text);
-    return kept;
+    return table_keep(&t->texts, text_get(&text));
 }
 
 // Of all points that the row's number is a mean of.
 static const char *keep_doubts(Maker *m, const TableMatch *match) {
-    Text text = {0};
+    LOCAL_TEXT text = {0};
     for (int i = 0; i < match->count; i++)
         for (size_t k = 0; k < match->groups[i]->count; k++) {
             const TableSeed *s = &m->points.seeds[match->groups[i]->first + k];
             if (*s->doubt) text_printf(&text, "%s%s", text.length ? "; " : "", s->doubt);
         }
-    const char *kept = table_keep(&m->t->texts, text_get(&text));
-    text_release(&text);
-    return kept;
+    return table_keep(&m->t->texts, text_get(&text));
 }
 
 static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Error *e) {

@@ -111,16 +111,15 @@ static bool save(const SurfaceArguments *a, const Tested *t, Output *out, Error 
 static bool open_model(const SurfaceArguments *a, StepModel *out, Error *e) {
     if (a->shape) return step_model_open(a->shape, out, e);
     Model model;
-    ModelWeights weights = {.dir = NULL};
+    LOCAL(model_close) ModelWeights weights = {.dir = NULL};
     LOCAL_MEMORY char *dir = shipped_model(a->model, e);
     bool ok = dir && model_open(&model, &weights, dir, e);
     if (ok) *out = step_model_of(&model);
-    model_close(&weights);
     return ok;
 }
 
 bool fit_surface(const SurfaceArguments *a, Error *e) {
-    Surface surface = {0};
+    LOCAL(surface_release) Surface surface = {0};
     Hardware machine;
     StepModel model;
     SurfaceFit fit;
@@ -143,6 +142,5 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     if (ok && a->save) ok = save(a, &tested, &out, e);
     if (ok && a->json) ok = print_json(&tested);
     else if (ok) print_fit(&tested);
-    surface_release(&surface);
     return ok;
 }

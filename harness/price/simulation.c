@@ -95,9 +95,8 @@ bool simulation_run(Store *store, int64_t run, const Pricing *pricing, const Sim
 }
 
 void simulation_release(Simulation *s) {
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->count; i++)
         MEM_FREE(s->points[i].label, s->points[i].group, s->points[i].method, s->points[i].doubt);
-    }
     mem_free(s->points);
     *s = (Simulation){0};
 }
@@ -115,7 +114,7 @@ double simulation_error(const SimulatedPoint *p, SimulatedWhat what) {
 
 SimulationError simulation_errors(const Simulation *s, const char *method, const char *group,
                                   SimulatedWhat what) {
-    double *errors = mem_new(s->count + 1, sizeof *errors);
+    LOCAL_MEMORY double *errors = mem_new(s->count + 1, sizeof *errors);
     SimulationError out = {0};
     for (const SimulatedPoint *p = s->points; p < s->points + s->count; p++) {
         double error = fabs(simulation_error(p, what));
@@ -126,7 +125,6 @@ SimulationError simulation_errors(const Simulation *s, const char *method, const
         out.worst = fmax(out.worst, error);
     }
     if (out.points) out.median = median(errors, (size_t)out.points);
-    mem_free(errors);
     return out;
 }
 

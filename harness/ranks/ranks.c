@@ -118,7 +118,7 @@ static Method *find_method(Follower *f, const CallView *v, Error *e) {
 }
 
 static bool serve(Follower *f, const Text *message, bool *quit, Error *e) {
-    CallView v;
+    LOCAL(call_release) CallView v = {0};
     if (!call_read(message, &v, e)) return false;
     *quit = v.call.kind == CALL_QUIT;
     if (v.call.kind == CALL_ANSWER) {
@@ -131,7 +131,6 @@ static bool serve(Follower *f, const Text *message, bool *quit, Error *e) {
     }
     int i = find(f, v.call.method);
     if (v.call.kind == CALL_CLOSE && i < f->count) forget(f, i);
-    call_release(&v);
     return true;
 }
 

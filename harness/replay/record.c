@@ -132,13 +132,12 @@ static bool add_all(Recording *g, Clock clock, Replay *out, Error *e) {
     const ReplayRecord *r = g->r;
     ReplaySink sink = {add_point, add_answer, g, clock_monotonic()};
     Machine machine;
-    Environment on;
+    LOCAL(environment_release) Environment on = {0};
     if (!add_run(g, e)) return false;
     machine_read(&machine);
     environment_open(&on, &machine, NULL);
-    bool ok = store_attempt(g->ledger.store, g->ledger.run, r->argc, r->argv, &on.on, &g->ledger.attempt, e);
-    environment_release(&on);
-    if (!ok) return false;
+    if (!store_attempt(g->ledger.store, g->ledger.run, r->argc, r->argv, &on.on, &g->ledger.attempt, e))
+        return false;
     for (g->set = 0; g->set < r->set_count; g->set++) {
         if (!add_set(g, e)) return false;
         for (g->method = 0; g->method < r->method_count; g->method++)

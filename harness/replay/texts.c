@@ -45,12 +45,12 @@ void replay_texts_release(ReplayTexts *t) {
 // A turn without an answer, or with an empty one, ends the conversation.
 static bool add_prompt(ReplayTexts *out, const DatasetPrompt *p, int number, const Tokenizer *tokenizer,
                        const Template *template, Error *e) {
-    Conversation c;
+    LOCAL(conversation_release) Conversation c;
     bool ok = true, answered = true;
     int turn = 0, turns = p->turn_count < CONVERSATION_TURNS ? p->turn_count : CONVERSATION_TURNS;
     conversation_begin(&c, tokenizer, template);
     for (; ok && answered && turn < turns; turn++) {
-        IdList prompt = {0}, answer = {0};
+        LOCAL(ids_release) IdList prompt = {0}, answer = {0};
         const char *text = NULL;
         for (int i = p->reference_count; i-- > 0;)
             if (p->references[i].turn == turn && p->references[i].text[0]) text = p->references[i].text;
@@ -70,11 +70,8 @@ static bool add_prompt(ReplayTexts *out, const DatasetPrompt *p, int number, con
             memcpy(t.ids + prompt.count, answer.ids, answer.count * sizeof *t.ids);
             ok = add_text(out, &t, e) && conversation_reply(&c, answer.ids, (int)answer.count, e);
         }
-        ids_release(&prompt);
-        ids_release(&answer);
     }
     if (!answered) out->unanswered += (size_t)(turns - turn + 1);
-    conversation_release(&c);
     return ok || error_within(e, "prompt '%s'", p->id);
 }
 

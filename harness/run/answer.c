@@ -66,7 +66,7 @@ static const AnswerTurn *runner_of(const AnswerEnv *env, const IdList *prompt) {
 
 bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
                    int count, const Answer *known, Answer *out, Error *e) {
-    Conversation c;
+    LOCAL(conversation_release) Conversation c;
     bool ok = true;
     assert(!out->turns && out->count == 0);
     out->turns = mem_new((size_t)count, sizeof *out->turns);
@@ -115,7 +115,6 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
         if (!turn->result.ended_by_eos) turn->flags |= FLAG_CUT;
         ok = conversation_reply(&c, turn->result.ids, turn->result.tokens, e);
     }
-    conversation_release(&c);
     return ok;
 }
 
@@ -182,27 +181,26 @@ static double sampled_place(const float *p, int vocab, int token, double share) 
 
 bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count, SampledPlaces *out,
                      Error *e) {
-    Sampler sampler = {0};
+    LOCAL(sampler_release) Sampler sampler = {0};
     int vocab = s->shape.vocab, last = (int)prompt->count - 1;
     LOCAL_MEMORY int *all = join(prompt, ids, count);
     LOCAL_MEMORY float *p = mem_new((size_t)vocab, sizeof *p);
     sampler_init(&sampler, &out->sampling, vocab);
     session_reset(s);
-    bool ok = session_prefill(s, all, last, 0, 0, NULL, e);
-    for (int done = 0, n; ok && done < count; done += n) {
+    if (!session_prefill(s, all, last, 0, 0, NULL, e)) return false;
+    for (int done = 0, n; done < count; done += n) {
         n = count - done < AT_ONCE ? count - done : AT_ONCE;
         if (n > s->tree.capacity) n = s->tree.capacity;
-        ok = read_chain(s, all + last + done, n, e);
-        for (int i = 0; ok && i < n; i++) {
+        if (!read_chain(s, all + last + done, n, e)) return false;
+        for (int i = 0; i < n; i++) {
             sampler_distribution(&sampler, session_logits(s, i), p);
             out->impossible += !(p[ids[done + i]] > 0);
             out->u[out->count++] = sampled_place(p, vocab, ids[done + i], random_uniform(&out->random));
             assert(!(out->u[out->count - 1] < 0 || out->u[out->count - 1] > 1));
         }
-        ok = ok && session_commit(s, n - 1, n, e);
+        if (!session_commit(s, n - 1, n, e)) return false;
     }
-    sampler_release(&sampler);
-    return ok;
+    return true;
 }
 
 bool answer_compare(Session *s, const Answer *want, Answer *got, Error *e) {

@@ -184,7 +184,7 @@ static bool add_step(AnswerRows *b, const StepReport *r, const Pass *passes, con
 
 // The part of each token in the text, as a JSON array.
 static bool put_pieces(const Tokenizer *tokenizer, const DecodeResult *r, Text *out, Error *e) {
-    TextStream stream;
+    LOCAL(stream_release) TextStream stream;
     LOCAL_TEXT piece = {0};
     json_t *list = json_array();
     bool ok = true;
@@ -196,7 +196,6 @@ static bool put_pieces(const Tokenizer *tokenizer, const DecodeResult *r, Text *
         json_array_append_new(list, json_from_text(text_get(&piece)));
     }
     json_append(list, JSON_COMPACT, out);
-    stream_release(&stream);
     return ok;
 }
 

@@ -202,20 +202,16 @@ bool plan_reopen(Plan *out, const char *config, const char *file, const char *ov
 bool plan_measurement(const char *config, const char *file, const char *overrides, Measurement *out,
                       int *points, Error *e) {
     SweepOptions o;
-    Experiment x;
+    LOCAL(experiment_release) Experiment x = {0};
+    LOCAL(sweep_release) Sweep all = {0};
     json_auto_t *words = NULL;
-    bool ok = read_overrides(overrides, &o, &words, e);
+    if (!read_overrides(overrides, &o, &words, e)) return false;
     ExperimentChanges changes = {.scale = o.scale, .model = o.model, .sets = &o.sets};
-    ok = ok && experiment_parse(&x, config, strlen(config), file, &changes, e);
-    if (ok) {
-        Sweep all;
-        *out = x.measurement;
-        out->at = NULL;
-        ok = sweep_expand(&x, &all, e);
-        *points = ok ? all.count : 0;
-        if (ok) sweep_release(&all);
-        experiment_release(&x);
-    }
+    if (!experiment_parse(&x, config, strlen(config), file, &changes, e)) return false;
+    *out = x.measurement;
+    out->at = NULL;
+    bool ok = sweep_expand(&x, &all, e);
+    *points = ok ? all.count : 0;
     return ok;
 }
 
@@ -223,12 +219,11 @@ void plan_refusals(const Plan *p, Text *out) {
     for (int i = 0; i < p->sweep.count; i++) {
         const char *why = inputs_refusal(&p->inputs, i);
         const Point *point = &p->sweep.points[i];
-        PointName name;
+        LOCAL(point_name_release) PointName name = {0};
         if (!why) continue;
         point_name(&p->experiment, point, &name);
         text_printf(out, "point %d, %s, model %s: %s\n", point->number + 1, SHOWN(text_get(&name.label)),
                     SHOWN(p->experiment.models[point->model].name), SHOWN(why));
-        point_name_release(&name);
     }
 }
 

@@ -79,14 +79,13 @@ void group_init(GroupRun *g, PointProgress *progress) {
     g->points = mem_new((size_t)g->group->count, sizeof *g->points);
     for (int i = 0; i < g->group->count; i++) {
         int point = in->schedule->members[g->group->first + i];
-        PointName name;
+        LOCAL(point_name_release) PointName name;
         g->points[i] = (GroupPoint){.point = point, .progress = &progress[point]};
         g->points[i].methods = mem_new((size_t)options_batch(&in->schedule->points[point].settings.engine),
                                        sizeof *g->points[i].methods);
         point_name(in->experiment, &in->schedule->points[point], &name);
         g->points[i].label = name.label;
         name.label = (Text){0};
-        point_name_release(&name);
     }
     group_run_check(g);
 }
@@ -158,14 +157,13 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
                        .clock = g->env.clock};
     for (size_t i = 0; p->open && !p->progress->failed && i < prompts->count; i++) {
         const IdList *ids = &prompts->prompts[i];
-        DecodeResult r;
+        LOCAL(decode_result_release) DecodeResult r = {0};
         o.answer = ids->ids; // nobody knows it; a wrong one makes steps as long as a right one
         o.answer_count = (int)ids->count;
         if (!decode(g->env.target, &p->methods[0], ids->ids, (int)ids->count, &o, &r, &why))
             return fail_point(g, point, &why, e);
         p->prefill_s = r.prefill_s / (double)ids->count;
         p->step_s = r.steps ? answer_decode_seconds(&r) / r.steps : 0;
-        decode_result_release(&r);
     }
     return true;
 }

@@ -129,7 +129,7 @@ static bool read_answers(Answers *a, Error *e) {
 
 static bool write_answers(Answers *a, Error *e) {
     LOCAL_TEXT text = {0};
-    Output out = output_more(&a->run->out);
+    LOCAL(output_release) Output out = output_more(&a->run->out);
     text_add(&text, text_get(&a->head), a->head.length);
     for (size_t i = 0; i < a->count; i++) {
         const Answer *x = &a->list[i];
@@ -139,7 +139,6 @@ static bool write_answers(Answers *a, Error *e) {
         text_puts(&text, "]}\n");
     }
     bool ok = output_add(&out, a->file, &KIND, text_get(&text), text.length, e) && output_finish(&out, e);
-    output_release(&out);
     a->saved = clock_now(clock_monotonic());
     return ok;
 }
@@ -197,7 +196,7 @@ static bool make_one(void *state, int sequence, int i, Clock clock, Error *e) {
     Answers *a = state;
     const Model *m = &a->models.target.model;
     Answer *x = &a->list[a->missing[i]];
-    DecodeResult r = {0};
+    LOCAL(decode_result_release) DecodeResult r = {0};
     DecodeOptions d = {.max_tokens = a->o->tokens,
                        .eos = m->eos,
                        .eos_count = m->eos_count,
@@ -213,7 +212,6 @@ static bool make_one(void *state, int sequence, int i, Clock clock, Error *e) {
     for (int k = 0; k < r.tokens; k++) ids_add(&x->ids, r.ids[k]);
     a->made++;
     a->tokens += (size_t)r.tokens;
-    decode_result_release(&r);
     return clock_now(clock_monotonic()) - a->saved < SECONDS_BETWEEN_SAVES || write_answers(a, e);
 }
 

@@ -141,7 +141,7 @@ static int find_prompts(const TrainRun *r, const DomainName *name, DomainPrompt 
 static bool put_outputs(DomainWriter *w, double temperature, const DomainPrompt *list, int count, int first,
                         Error *e) {
     MethodEnv env = models_env(&w->models, &(Sampling){.temperature = temperature, .top_p = 1}, 0, false);
-    Method m;
+    LOCAL(method_close) Method m = {0};
     bool ok = true;
     if (!method_open(&m, "autoregressive", &env, e)) return false;
     for (int i = first; ok && i < count; i += TEMPERATURE_COUNT) {
@@ -165,7 +165,6 @@ static bool put_outputs(DomainWriter *w, double temperature, const DomainPrompt 
         ok = ok && tokenizer_decode(w->models.target.tokenizer, ids, n + more, true, &w->text, e);
         text_printf(&w->text, "\n%s\n", w->run->file.separator);
     }
-    method_close(&m);
     return ok;
 }
 

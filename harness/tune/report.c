@@ -237,7 +237,7 @@ json_t *tune_report_json(const TuneReport *p) {
         ok = json_array_append_new(points, point_json(p, i)) == 0;
     double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_race(r));
     bool known = r->speedup.high > 0;
-    json_t *root = json_pack(
+    json_auto_t *root = json_pack(
         "{s:s*, s:i, s:o, s:o, s:o, s:s*, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:O}", "choice",
         choice.length ? text_get(&choice) : NULL, "batch", r->batch, "speedup", json_number(speedup),
         "speedup_low", json_number(known ? r->speedup.low : NAN), "speedup_high",
@@ -246,9 +246,7 @@ json_t *tune_report_json(const TuneReport *p) {
         r->race_rounds, "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s), "run",
         (json_int_t)p->run, "surface", surface, "surface_disturbed", r->surface.disturbed, "points", points);
     json_decref(points);
-    if (ok) return root;
-    json_decref(root);
-    return NULL;
+    return ok ? json_incref(root) : NULL;
 }
 
 // --- the best tree

@@ -109,7 +109,7 @@ void tune_space_release(TuneSpace *s) {
 // --- a point's words -------------------------------------------------------------------------------------
 
 void tune_method_text(const Experiment *x, const Point *p, Text *out) {
-    PointName name;
+    LOCAL(point_name_release) PointName name;
     const YamlNode *matrix = p->method >= 0 ? x->methods[p->method].matrix : NULL;
     point_name(x, p, &name);
     text_puts(out, name.method);
@@ -118,7 +118,6 @@ void tune_method_text(const Experiment *x, const Point *p, Text *out) {
             if (strcmp(name.params[i].section, "method") == 0 && strcmp(name.params[i].name, axis->key) == 0)
                 text_printf(out, "%s%s=%s", axis == matrix->first ? ":" : ",", axis->key,
                             name.params[i].value);
-    point_name_release(&name);
 }
 
 // --- the experiment that tune runs
@@ -186,7 +185,7 @@ static bool add_sets(const TuneAsk *ask, const TuneMethod *method, const char *f
 
 // NULL where a value is not UTF-8.
 static json_t *hardware_json(const EngineOptions *o) {
-    json_t *map = json_object();
+    json_auto_t *map = json_object();
     LOCAL_TEXT value = {0};
     bool ok = true;
     for (int i = 0; i < MODEL_SETTINGS; i++) {
@@ -194,9 +193,7 @@ static json_t *hardware_json(const EngineOptions *o) {
         arg_write(&MODEL_OPTIONS[i], o, &value);
         ok = ok && json_object_set_new(map, MODEL_OPTIONS[i].name, json_string(text_get(&value))) == 0;
     }
-    if (ok) return map;
-    json_decref(map);
-    return NULL;
+    return ok ? json_incref(map) : NULL;
 }
 
 // JSON is YAML, and jansson knows how to quote.

@@ -181,37 +181,28 @@ static int halves(const TreeTuner *t) { return ((int)t->ask->plan->inputs.datase
 // Wakes up memory and threads with tokens of no prompt, and opens the method again.
 static bool warm_up(TreeTuner *t, const char *text, Error *e) {
     LOCAL(prompts_release) PromptList prompts = {0};
-    Method m;
-    DecodeResult r = {0};
+    LOCAL(method_close) Method m = {0};
+    LOCAL(decode_result_release) DecodeResult r = {0};
     DecodeOptions o = {
         .max_tokens = WARM_UP_TOKENS, .ignore_eos = true, .clock = t->env.clock, .merge = true};
     o.sampling.top_p = 1;
     group_warm_up_prompts(&t->models, 1, &prompts);
-    bool ok = open_method(t, text, &m, e);
-    if (ok) {
-        ok = decode(t->env.target, &m, prompts.prompts[0].ids, (int)prompts.prompts[0].count, &o, &r, e);
-        decode_result_release(&r);
-        method_close(&m);
-    }
-    return ok;
+    return open_method(t, text, &m, e) &&
+           decode(t->env.target, &m, prompts.prompts[0].ids, (int)prompts.prompts[0].count, &o, &r, e);
 }
 
 static bool calibrate(TreeTuner *t, RankTree *shape, Error *e) {
     const char *text = t->ask->plan->sweep.points[0].decoder;
     TreeCounts *c = &t->out->calibrated;
-    Method m;
+    LOCAL(method_close) Method m = {0};
     if (!warm_up(t, text, e) || !open_method(t, text, &m, e)) return false;
     const RankTree *tree = m.info->rank_tree ? m.info->rank_tree(m.self) : NULL;
-    bool ok = tree || error_input(e, "tune: '%s' drafts no tree; give --method one, as tree=4x2x2", text);
-    if (ok) {
-        t->out->guesses = shape->count = tree->count;
-        t->out->levels = rank_tree_levels(tree);
-        memcpy(shape->nodes, tree->nodes, (size_t)tree->count * sizeof *tree->nodes);
-        ok = answer_all(t, &m, "calibration", 0, halves(t), t->ask->budget_s / 2, c, e) &&
-             (c->steps > 0 || error_input(e, "tune: no prompt was answered with a step; raise --max-tokens"));
-    }
-    method_close(&m);
-    return ok;
+    if (!tree) return error_input(e, "tune: '%s' drafts no tree; give --method one, as tree=4x2x2", text);
+    t->out->guesses = shape->count = tree->count;
+    t->out->levels = rank_tree_levels(tree);
+    memcpy(shape->nodes, tree->nodes, (size_t)tree->count * sizeof *tree->nodes);
+    return answer_all(t, &m, "calibration", 0, halves(t), t->ask->budget_s / 2, c, e) &&
+           (c->steps > 0 || error_input(e, "tune: no prompt was answered with a step; raise --max-tokens"));
 }
 
 // Of a step's guesses.
@@ -261,18 +252,16 @@ static void name_method(const TreeAsk *ask, Text *out) {
 }
 
 static bool check_choice(TreeTuner *t, Error *e) {
-    Method m;
+    LOCAL(method_close) Method m = {0};
     int first = halves(t), end = (int)t->ask->plan->inputs.datasets[0].count;
     if (first == end) return true;
-    if (!open_method(t, text_get(&t->out->method), &m, e)) return false;
-    bool ok = answer_all(t, &m, "check", first, end, t->ask->budget_s, &t->out->checked, e);
-    method_close(&m);
-    return ok;
+    return open_method(t, text_get(&t->out->method), &m, e) &&
+           answer_all(t, &m, "check", first, end, t->ask->budget_s, &t->out->checked, e);
 }
 
 bool tree_tune(const TreeAsk *ask, Output *files, TreeResult *out, Error *e) {
     TreeTuner t = {.ask = ask, .out = out};
-    RankTree shape;
+    LOCAL(rank_tree_release) RankTree shape;
     *out = (TreeResult){0};
     rank_tree_init(&shape);
     name_method(ask, &out->method);
@@ -290,7 +279,6 @@ bool tree_tune(const TreeAsk *ask, Output *files, TreeResult *out, Error *e) {
     }
     reporter_clear(&t.reporter);
     models_close(&t.models);
-    rank_tree_release(&shape);
     return ok;
 }
 

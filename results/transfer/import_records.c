@@ -78,7 +78,8 @@ static bool each_object(const StoreImport *from, Take *take, void *state, Error 
 
 // A list of steps alike, for mem_free; the sample's numbers follow from them.
 static StoreStep *read_parts(const char *text, StoreSample *x) {
-    json_t *parts = json_loads(text, 0, NULL), *part;
+    json_auto_t *parts = json_loads(text, 0, NULL);
+    json_t *part;
     StoreStep *list = NULL;
     size_t i, capacity = 0, count = 0;
     int64_t tokens = 0;
@@ -94,7 +95,6 @@ static StoreStep *read_parts(const char *text, StoreSample *x) {
             tokens += t.emitted;
         }
     }
-    json_decref(parts);
     x->steps = list;
     x->step_count = (int)count;
     x->tokens = tokens > MOST ? -1 : (int)tokens;

@@ -498,16 +498,14 @@ static bool add_sample(Import *m, const json_t *line, StoreSample *x, const char
 // A run without samples is a line of its own.
 static bool add_line(void *state, const json_t *line, const char *place, Error *e) {
     Import *m = state;
-    Steps steps = {.count = 0};
+    LOCAL(release) Steps steps = {.count = 0};
     StoreSample x = {.pass = 0};
     const json_t *run = json_object_get(line, "run");
     if (run && !import_run(m, run, place, e)) return false;
     m->lines++;
     if (run && json_object_size(line) == 1) return true;
-    bool ok = read_steps(line, &steps, place, e) && read_sample(line, &steps, &x, place, e) &&
-              add_sample(m, line, &x, place, e);
-    release(&steps);
-    return ok;
+    return read_steps(line, &steps, place, e) && read_sample(line, &steps, &x, place, e) &&
+           add_sample(m, line, &x, place, e);
 }
 
 bool store_import_steps(Store *s, const StoreImport *from, StoreImported *out, Error *e) {

@@ -42,13 +42,10 @@ typedef struct InflatePlan {
 // --- config
 
 static json_t *read_object(const char *path, Error *e) {
-    json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
-    if (root && !json_is_object(root)) {
-        error_input(e, "'%s' must be a JSON object", path);
-        json_decref(root);
-        return NULL;
-    }
-    return root;
+    json_auto_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
+    if (json_is_object(root)) return json_incref(root);
+    if (root) error_input(e, "'%s' must be a JSON object", path);
+    return NULL;
 }
 
 // Takes over the keys that the model's function depends on, and removes those that only one model has. Keys
@@ -127,7 +124,7 @@ static json_t *large_config(Sources *s, Error *e) {
     LOCAL_MEMORY char *small_path = file_path(s->o->small, "config.json"),
                       *shape_path = shape_file(s->o->shape, e);
     json_auto_t *small = shape_path ? read_object(small_path, e) : NULL;
-    json_t *root = small ? read_object(shape_path, e) : NULL;
+    json_auto_t *root = small ? read_object(shape_path, e) : NULL;
     json_int_t vocabulary = json_integer_value(json_object_get(root, "vocab_size"));
     bool ok = root;
     // Checked before ids are, whose message would hide the cause.
@@ -141,9 +138,7 @@ static json_t *large_config(Sources *s, Error *e) {
     }
     LOCAL_MEMORY char *text = ok ? json_text(root, JSON_SORT_KEYS) : NULL;
     ok = ok && config_parse(&s->large, text, strlen(text), s->o->shape, e);
-    if (ok) return root;
-    json_decref(root);
-    return NULL;
+    return ok ? json_incref(root) : NULL;
 }
 
 // --- does it fit?
@@ -269,21 +264,19 @@ static void sources_close(Sources *s) {
 static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
     char identity[SHA256_TEXT];
     *s = (Sources){.o = o};
-    bool ok = model_open(&s->small, &s->weights, o->small, e);
-    const Tensor *coded = ok ? model_coded(&s->small) : NULL;
+    if (!model_open(&s->small, &s->weights, o->small, e)) return false;
+    const Tensor *coded = model_coded(&s->small);
     if (coded)
-        ok = error_input(e, "'%s' has weights of %d bits, and can't be inflated: give its original", o->small,
-                         coded->codes.bits);
-    ok = ok && (s->config = large_config(s, e)) && check_fit(s, e) &&
-         (!o->adapter || (adapter_open(&s->adapter, &s->small, o->adapter, e) && check_eagle(s, e))) &&
-         make_key(s, identity, e);
-    if (ok && o->adapter) {
-        choose_kind(s);
-        ok = adapter_config_json(s, e);
-    }
-    if (ok) set_marks(s->config, s, identity);
-    else sources_close(s);
-    return ok;
+        return error_input(e, "'%s' has weights of %d bits, and can't be inflated: give its original",
+                           o->small, coded->codes.bits);
+    if (!(s->config = large_config(s, e)) || !check_fit(s, e)) return false;
+    if (o->adapter && !(adapter_open(&s->adapter, &s->small, o->adapter, e) && check_eagle(s, e)))
+        return false;
+    if (!make_key(s, identity, e)) return false;
+    if (o->adapter) choose_kind(s);
+    if (o->adapter && !adapter_config_json(s, e)) return false;
+    set_marks(s->config, s, identity);
+    return true;
 }
 
 // --- plan
@@ -375,26 +368,21 @@ static void plan_release(InflatePlan *p) {
 // --- the directory
 
 bool model_inflate(const char *dir, const InflateOptions *o, Error *e) {
-    Sources s;
-    InflatePlan p;
+    LOCAL(sources_close) Sources s = {0};
+    LOCAL(plan_release) InflatePlan p = {0};
     Made made = {dir, "inflate", MARK, .adapter = o->adapter, .force = o->force};
-    if (!sources_open(&s, o, e)) return false;
-    bool ok = plan_init(&p, &s, e) && weights_made(&p.out, &made, s.config, o->adapter ? NULL : o->small, e);
-    plan_release(&p);
-    sources_close(&s);
-    return ok;
+    return sources_open(&s, o, e) && plan_init(&p, &s, e) &&
+           weights_made(&p.out, &made, s.config, o->adapter ? NULL : o->small, e);
 }
 
 bool inflate_describe(const InflateOptions *o, Inflated *out, Error *e) {
-    Sources s;
-    InflatePlan p;
+    LOCAL(sources_close) Sources s = {0};
+    LOCAL(plan_release) InflatePlan p = {0};
     if (!sources_open(&s, o, e)) return false;
     bool ok = plan_init(&p, &s, e); // checks that the small one fits into the large one
     *out = (Inflated){.model = s.large, .kind = s.kind};
     out->model.dtype = s.small.dtype;
     memcpy(out->key, s.key, SHA256_TEXT);
-    plan_release(&p);
-    sources_close(&s);
     return ok;
 }
 

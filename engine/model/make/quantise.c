@@ -199,7 +199,7 @@ static json_t *config_of(const ModelWeights *w, const QuantiseOptions *o, Error 
 
 bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
     Model m;
-    ModelWeights w;
+    LOCAL(model_close) ModelWeights w = {0};
     QuantisePlan p;
     Made made = {dir, "quantise", MARK, .force = o->force};
     if (!model_open(&m, &w, o->from, e)) return false;
@@ -207,6 +207,5 @@ bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
         plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) ? config_of(&w, o, e) : NULL;
     bool ok = config && weights_made(&p.out, &made, config, o->from, e);
     MEM_FREE(p.parts, p.out.tensors);
-    model_close(&w);
     return ok;
 }

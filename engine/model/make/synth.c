@@ -44,7 +44,7 @@ static bool apply_set(json_t *root, const char *set, Error *e) {
 
 static json_t *read_config(const SynthOptions *o, Error *e) {
     LOCAL_MEMORY char *path = shape_file(o->shape, e);
-    json_t *root = path ? json_from_file(path, MADE_MAX_CONFIG, e) : NULL;
+    json_auto_t *root = path ? json_from_file(path, MADE_MAX_CONFIG, e) : NULL;
     bool ok =
         root && (json_is_object(root) || error_input(e, "the shape '%s' must be a JSON object", o->shape));
     for (int i = 0; ok && i < o->set_count; i++) ok = apply_set(root, o->sets[i], e);
@@ -53,9 +53,7 @@ static json_t *read_config(const SynthOptions *o, Error *e) {
         ok = json_object_set_new(root, MARK, mark) == 0 ||
              error_input(e, "the shape's name is not valid UTF-8");
     }
-    if (ok) return root;
-    json_decref(root);
-    return NULL;
+    return ok ? json_incref(root) : NULL;
 }
 
 static bool read_dtype(const json_t *root, Dtype *out, Error *e) {
@@ -404,12 +402,10 @@ static void add_syllables(json_t *vocab, json_t *merges, char (*pieces)[PIECE], 
 char *synth_tokenizer(int size) {
     enum { FIRST_SYLLABLE = FIRST_LETTER + 1 + 94 };
     json_t *vocab = json_object(), *merges = json_array();
-    char(*pieces)[PIECE] = mem_new((size_t)size + 64, PIECE);
+    LOCAL_MEMORY char(*pieces)[PIECE] = mem_new((size_t)size + 64, PIECE);
     add_fixed(vocab, size);
     add_syllables(vocab, merges, pieces, FIRST_SYLLABLE, size);
-    mem_free(pieces);
     json_auto_t *root = tokenizer_json(vocab, merges);
-    char *text = json_text(root, JSON_COMPACT), *line = mem_printf("%s\n", text);
-    mem_free(text);
-    return line;
+    LOCAL_MEMORY char *text = json_text(root, JSON_COMPACT);
+    return mem_printf("%s\n", text);
 }
