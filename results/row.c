@@ -3,7 +3,6 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "results/rows.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -198,12 +197,6 @@ void row_unknown(RowId id, void *row) {
     }
 }
 
-static const StoreColumn *find(RowId id, const char *name) {
-    for (int i = 0; i < store_rows[id].count; i++)
-        if (strcmp(store_rows[id].columns[i].name, name) == 0) return &store_rows[id].columns[i];
-    return NULL;
-}
-
 // --- statements ------------------------------------------------------------------------------------------
 
 bool row_insert(Store *s, RowId id, const Value *keys, int key_count, const void *row, Error *e) {
@@ -248,39 +241,6 @@ void row_insert_text(const StoreRow *r, Text *out) {
     for (const char *key = keys; *key; key += strcspn(key, ","), key += *key == ',') text_puts(out, "?, ");
     put_list(r, "?", 1, out);
     text_printf(out, ")%s", r->end ? r->end : "");
-}
-
-// Whether the word is in a list "a, b".
-static bool has_word(const char *list, const char *word) {
-    size_t n = strlen(word);
-    for (const char *at = list; (at = strstr(at, word)); at++)
-        if ((at == list || at[-1] == ' ') && (at[n] == ',' || !at[n])) return true;
-    return false;
-}
-
-static bool is_described(const char *table, const char *column) {
-    bool found = false;
-    for (const StoreRow *r = store_rows; r < store_rows + ROW_KINDS && !found; r++)
-        found = strcmp(r->table, table) == 0 &&
-                (has_word(r->keys, column) || find((RowId)(r - store_rows), column));
-    return found;
-}
-
-bool row_check(Store *s) {
-    bool ok = true;
-    for (const StoreRow *r = store_rows; r < store_rows + ROW_KINDS; r++) {
-        int described = 0;
-        // An id and a column with a default have values of their own.
-        LOCAL_MEMORY char *sql = mem_printf(
-            "SELECT name, name = 'id' OR dflt_value IS NOT NULL FROM pragma_table_info('%s')", r->table);
-        Rows *rows = rows_open(s, sql, NULL);
-        while (rows_next(rows)) {
-            described += find((RowId)(r - store_rows), rows_text(rows, 0)) != NULL;
-            ok = ok && (rows_int(rows, 1) || is_described(r->table, rows_text(rows, 0)));
-        }
-        if (rows_end(rows, true, NULL)) ok = ok && described == r->count;
-    }
-    return ok;
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------

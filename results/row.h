@@ -84,6 +84,3 @@ bool row_from_json(RowId id, const json_t *object, void *row, const char *place,
 // Appends the SQL with lists of columns in place of braces; the text of the row's INSERT.
 void row_expand(const char *sql, Text *out);
 void row_insert_text(const StoreRow *row, Text *out);
-
-// Whether this file describes all columns of the tables that schema.sql makes, and no others.
-bool row_check(Store *s);

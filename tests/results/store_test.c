@@ -255,6 +255,45 @@ static void garbage_is_counted_with_the_log(void **state) {
     filled_close(&f);
 }
 
+// Whether the word is in a list "a, b".
+static bool has_word(const char *list, const char *word) {
+    size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at++)
+        if ((at == list || at[-1] == ' ') && (at[n] == ',' || !at[n])) return true;
+    return false;
+}
+
+static bool has_column(const StoreRow *r, const char *column) {
+    for (int i = 0; i < r->count; i++)
+        if (strcmp(r->columns[i].name, column) == 0) return true;
+    return false;
+}
+
+static bool is_described(const char *table, const char *column) {
+    bool found = false;
+    for (const StoreRow *r = store_rows; r < store_rows + ROW_KINDS && !found; r++)
+        found = strcmp(r->table, table) == 0 && (has_word(r->keys, column) || has_column(r, column));
+    return found;
+}
+
+// Whether row.c describes all columns of the store's tables, and no others.
+static bool rows_fit(Store *s) {
+    bool ok = true;
+    for (const StoreRow *r = store_rows; r < store_rows + ROW_KINDS; r++) {
+        int described = 0;
+        // An id and a column with a default have values of their own.
+        LOCAL_MEMORY char *sql = mem_printf(
+            "SELECT name, name = 'id' OR dflt_value IS NOT NULL FROM pragma_table_info('%s')", r->table);
+        Rows *rows = rows_open(s, sql, NULL);
+        while (rows_next(rows)) {
+            described += has_column(r, rows_text(rows, 0));
+            ok = ok && (rows_int(rows, 1) || is_described(r->table, rows_text(rows, 0)));
+        }
+        if (rows_end(rows, true, NULL)) ok = ok && described == r->count;
+    }
+    return ok;
+}
+
 // row.c and schema.sql have the same columns, and a difference either way is noticed.
 static void rows_describe_all_columns(void **state) {
     static const char *const CHANGES[] = {"ALTER TABLE sample ADD COLUMN oddness INTEGER",
@@ -263,11 +302,11 @@ static void rows_describe_all_columns(void **state) {
     Error e = {0};
     Store *s = store_open(folder_path(*state, "a.db"), STORE_TRIAL, NULL, &e);
     if (!s) fail_msg("%s", e.text);
-    assert_true(row_check(s));
+    assert_true(rows_fit(s));
     assert_true(sql_script(s, "DROP VIEW heat; DROP VIEW drifted; DROP VIEW surface_doubt", &e));
     for (int i = 0; i < 3; i++) {
         if (!sql_script(s, CHANGES[i], &e)) fail_msg("%s: %s", CHANGES[i], e.text);
-        if (row_check(s) != (i == 1)) fail_msg("%s: wanted %d, got %d", CHANGES[i], i == 1, i != 1);
+        if (rows_fit(s) != (i == 1)) fail_msg("%s: wanted %d, got %d", CHANGES[i], i == 1, i != 1);
     }
     store_close(s);
 }
