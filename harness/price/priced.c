@@ -111,7 +111,7 @@ static bool read_adapter(Store *store, int64_t point, Reading *g, Error *e) {
 
 enum { TARGET, DRAFT_MODEL, ADAPTER }; // as table pass_model has them
 
-// fc on the target's states, and what a block makes of its output.
+// fc on the target's states, and a block's keys and values of its output.
 static double price_fc(const Reading *g, int rows) {
     const Hardware *h = &g->pricing->machine;
     const StepModel *m = &g->adapter;
