@@ -93,6 +93,7 @@ static bool open_tree(Speculative *s, Error *e) {
 static bool speculative_open(void *self, const MethodEnv *env, Error *e) {
     Speculative *s = self;
     const SpeculativeParams *p = &s->p;
+    s->target = env->target;
     follower_init(&s->follower, env->draft, env->target->context);
     drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
                  pace_asks_confidence(&p->pace));
