@@ -39,19 +39,18 @@ static bool is_whole(const json_t *x, int low, int high) {
 
 // Ranges of batches: [first, last, tokens], each from where the one before ends.
 static bool read_ranges(Pace *x, const json_t *of, int context, Error *e) {
-    static const char KEY[] = "num_speculative_tokens_per_batch_size";
-    const json_t *ranges = json_object_get(of, KEY);
+    const json_t *ranges = json_object_get(of, PACE_RANGES);
     int next = 1;
     if (!json_array_size(ranges))
         return error_input(e, "'%s' has no list '%s': 'outpace tune --schedule' writes such a file",
-                           x->p.schedule, KEY);
+                           x->p.schedule, PACE_RANGES);
     for (size_t i = 0; i < json_array_size(ranges); i++) {
         const json_t *range = json_array_get(ranges, i), *last = json_array_get(range, 1),
                      *most = json_array_get(range, 2);
         if (json_array_size(range) != 3 || !is_whole(json_array_get(range, 0), next, next) ||
             !is_whole(last, next, MOST_BATCH) || !is_whole(most, 0, TREE_MAX_NODES))
             return error_input(e, "'%s': entry %zu of '%s' must be [first, last, tokens], its first batch %d",
-                               x->p.schedule, i + 1, KEY, next);
+                               x->p.schedule, i + 1, PACE_RANGES, next);
         if (x->row_count == PACE_ROWS)
             return error_input(e, "'%s' has more than %d ranges", x->p.schedule, PACE_ROWS);
         next = (int)json_integer_value(last) + 1;
@@ -61,7 +60,7 @@ static bool read_ranges(Pace *x, const json_t *of, int context, Error *e) {
 }
 
 static bool read_contexts(Pace *x, const json_t *root, Error *e) {
-    const json_t *list = json_object_get(root, "by_context");
+    const json_t *list = json_object_get(root, PACE_CONTEXTS);
     int64_t context = 0;
     bool ok = read_ranges(x, root, 0, e);
     for (size_t i = 0; ok && i < json_array_size(list); i++) {

@@ -63,6 +63,10 @@ extern const char *const pace_kinds[];
             .help = "a file of 'tune --schedule': the most by batch and context"      \
     }
 
+// The keys of a schedule's file: ranges of batches, and the same for other contexts.
+#define PACE_RANGES   "num_speculative_tokens_per_batch_size"
+#define PACE_CONTEXTS "by_context"
+
 typedef struct PaceRow {
     int context, last, most; // from this context on, of batches up to `last`; of a context's last row, of all
 } PaceRow;

@@ -48,8 +48,8 @@ bool optimizer_is_muon(const Optimizer *o, const Parameters *p, const Parameter 
 // The rate of a step in 1 .. steps.
 double optimizer_rate(const OptimizerOptions *o, int step);
 
-// Whether no rate up to this step depends on how many steps there are, or on how the last ones fall: both may
-// still be changed.
+// Whether the rates up to this step are the same for any number of steps and any fall at the end: both may
+// still change.
 bool optimizer_is_open(const OptimizerOptions *o, int64_t step);
 
 // Updates the weights by n->gradients, and zeroes those. Returns the gradient's length before clipping.

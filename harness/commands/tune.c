@@ -6,6 +6,7 @@
 #include "harness/cli/table.h"
 #include "engine/base/memory.h"
 #include "engine/base/ranges.h"
+#include "engine/decode/pace.h"
 #include "harness/analysis/estimates.h"
 #include "harness/run/ledger.h"
 #include "harness/tune/space.h"
@@ -239,7 +240,7 @@ static const TableForm FORM = {"tune --schedule", TABLE_COLUMNS(COLUMNS), .withi
 // vLLM reads ranges of batches, TensorRT-LLM the last batch of each. Between two batches that were measured
 // the numbers are those of the larger. `each`: of a batch there are so many.
 static void put_batches(const Tuned *tuned, int each, int count, Text *out) {
-    text_puts(out, "\"num_speculative_tokens_per_batch_size\": [");
+    text_puts(out, "\"" PACE_RANGES "\": [");
     for (int i = 0; i < count; i += each)
         text_printf(out, "%s[%d, %d, %d]", i ? ", " : "", i ? tuned[i - each].batch + 1 : 1, tuned[i].batch,
                     tuned[i].drafted);
@@ -253,7 +254,8 @@ static void put_schedule(const Tuned *tuned, int each, int count, Text *out) {
     text_puts(out, "{");
     put_batches(tuned, each, count, out);
     for (int i = 1; i < each; i++) {
-        text_printf(out, "%s{\"context\": %d, ", i > 1 ? ",\n  " : ",\n \"by_context\": [", tuned[i].context);
+        text_printf(out, "%s{\"context\": %d, ", i > 1 ? ",\n  " : ",\n \"" PACE_CONTEXTS "\": [",
+                    tuned[i].context);
         put_batches(tuned + i, each, count - i, out);
         text_puts(out, i + 1 < each ? "}" : "}]");
     }

@@ -19,8 +19,8 @@
 //      draft's rows     t1   t2   m    m           level 1 reads t2's row, level 2 the first mask's, ..
 //                       f0   f1   s    s
 //
-// adaptive: of a chain (tree=dynamic, top=1) the length follows pace.h. At a length of 0 the draft only reads
-// what the target's last step emitted, so its cache stays complete.
+// adaptive: of a chain (tree=dynamic, top=1) the length follows pace.h. At a length of 0 the draft still
+// reads the tokens of the target's last step, so its cache stays complete.
 //
 // mtp: a layer that models ship with (INPUT_MTP). Which of two states it reads isn't in its files: h_0 is the
 // target's last residual stream or the final norm's output (`state`). Below a guess it's the layer's output,

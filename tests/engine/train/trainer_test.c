@@ -223,7 +223,8 @@ static void train_to(const TrainConfig *c, const Corpus *corpus, const char *pat
     trainer_close(&t);
 }
 
-// While the rate of a stable schedule hasn't begun to fall, its end can be moved as if it had been there always.
+// Until the rate of a stable schedule begins to fall, its end can be moved: the result is that of a training
+// with this end from the start.
 static void an_end_that_moves(void **state) {
     const char *path = folder_path(*state, "checkpoint.safetensors");
     Corpus corpus;

@@ -1,5 +1,5 @@
-// What training computes is what use computes: a block, and P-EAGLE's masks, run from the files that training
-// wrote, have the states of the network that learnt, and the method's guesses are its likeliest tokens.
+// A draft computes in use what it computed in training. Blocks, and P-EAGLE's masks, run from the files that
+// training wrote: their states are those of the network that learnt, and guesses are its likeliest tokens.
 #include "tests/support/check.h"
 
 #include "engine/base/numbers.h"

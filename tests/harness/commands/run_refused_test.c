@@ -42,7 +42,7 @@ static void partial(void **state) {
                   "methods=[jacobi, speculative, medusa]", "--set", "datasets.own.limit=2");
     assert_non_null(strstr(text_get(&c.err), "2 of 3 points cannot be run, and are left out:\npoint 2, "));
     child_release(&c);
-    // With the file that a point lacked, it is another run, of all points.
+    // Once the missing file is there, it is another run, and all points are measured.
     static const char *const REST[] = {"run",   "x.yaml",
                                        "--db",  "partial.db",
                                        "--set", "methods=[jacobi, {name: rest, matrix: {datastore: later}}]",
